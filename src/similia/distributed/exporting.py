@@ -140,7 +140,7 @@ def export_items(
     first = ranged.take(np.zeros(1, np.intp))
     if is_sparse(first):
         raise ValueError("export_items: items must be dense vectors, got a sparse matrix.")
-    n, names = ranged.shape[0], ranged.ids.values
+    n, names = ranged.shape[0], ranged.ids().values
     job = {
         "export": [_without_password(to), table],
         "items": where.mark(),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from similia.contract import Matrix
 from similia.feedback import Judgements
 from similia.files import VectorFile, read_vectors
-from similia.files.ids import scattered
+from similia.files.ids import Ids, scattered
 from similia.files.locations import Location, changed, url_of
 from similia.files.vectors import is_ranged, open_rows, stored_vectors
 from similia.stored import StoredRows, mapped
@@ -186,20 +186,22 @@ class VectorRange:
 
 
 class RangedVectors:
-    """Vectors that the driver samples and cuts into ranges for workers.
-
-    Ids are read and checked here, once; the vectors themselves where they are read.
-    """
+    """Vectors that the driver samples and cuts into ranges for workers, which read them."""
 
     def __init__(self, where: VectorPath) -> None:
         self.where, self.mark = where, _version(where)
         if is_ranged(where.path):
             rows = open_table(where, None)
-            self.shape, self.dtype, self.ids = rows.shape, rows.dtype, rows.ids()
+            self.shape, self.dtype = rows.shape, rows.dtype
         else:
-            file = where.read(memory=0)
-            X: Any = file.X
-            self.shape, self.dtype, self.ids = X.shape, X.dtype, file.ids
+            X: Any = where.read(memory=0).X
+            self.shape, self.dtype = X.shape, X.dtype
+
+    def ids(self) -> Ids:
+        """The ids, checked once for all ranges; a search by rows needs none."""
+        if is_ranged(self.where.path):
+            return open_table(self.where, self.shape[1]).ids()
+        return self.where.read(memory=0).ids
 
     @property
     def row_bytes(self) -> int:
