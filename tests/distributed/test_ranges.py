@@ -17,6 +17,7 @@ from similia.distributed import (
     search_ranges,
     search_shards,
 )
+from similia.distributed.folders import WorkFolder
 from similia.distributed.inputs import located
 from similia.distributed.learning import learn_shares
 from similia.distributed.shares import RangedVectors
@@ -113,7 +114,9 @@ def test_a_task_reads_the_groups_of_rows_of_its_range(stored, inline, monkeypatc
         return batches(table, names, size, encoded=encoded, parts=parts)
 
     monkeypatch.setattr(Table, "batches", counted)
-    ranged = RangedVectors(located(stored / "items.parquet", stored / "work", ranged=True))
+    ranged = RangedVectors(
+        located(stored / "items.parquet", WorkFolder(stored / "work"), ranged=True)
+    )
     for some in ranged.ranges(250):
         read.clear()
         some.read()
@@ -169,7 +172,7 @@ def test_urls_are_learnt_and_evaluated_like_paths(problem, inline):
 
 def test_a_file_that_changes_between_tasks_is_refused(stored, elsewhere, inline):
     for name in (str(stored / "items.parquet"), elsewhere("items.parquet")):
-        ranged = RangedVectors(located(name, stored / "work", ranged=True))
+        ranged = RangedVectors(located(name, WorkFolder(stored / "work"), ranged=True))
         first, *_, last = ranged.ranges(250)
         first.read()
         table = parquet.read_table(stored / "items.parquet")
