@@ -1,8 +1,8 @@
 """Memory of driver and workers of 1 GB over time: ``python -m benchmarks.cluster_memory``.
 
 ENGINE (dask or ray), TASK (learn, evaluate, search, index), FORMAT (npy or parquet), FOLDER and, to
-kill one of them, ``worker:SECONDS`` or ``driver:SECONDS``; a killed driver is started again. Vectors
-are made once (ROWS, 128 numbers), or, if there is a SPARSE, as a file of zeros that takes no room.
+kill one of them, ``worker:SECONDS`` or ``driver:SECONDS``; a killed driver is started again.
+Vectors are made once (ROWS, 128 numbers), or, with SPARSE, as a file of zeros that takes no room.
 ``figure FOLDER FILE`` draws what the runs in a folder held.
 """
 
