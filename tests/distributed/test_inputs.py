@@ -111,6 +111,14 @@ def test_ids_of_parts_name_the_rows_of_all(problem, inline, tmp_path):
     np.testing.assert_array_equal(file.X[2], problem.X[0] + 1)
 
 
+def test_ids_beyond_int64_are_texts_of_their_digits(problem, tmp_path):
+    ids = np.array([1, 2**63, 2**64 - 1], np.uint64)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(problem.X[:3].ravel()), 6)
+    parquet.write_table(pa.table({"id": ids, "vector": vectors}), tmp_path / "x.parquet")
+    file = located(tmp_path / "x.parquet", WorkFolder(tmp_path / "work")).read()
+    assert file.ids.names() == [str(value) for value in ids.tolist()]
+
+
 def test_a_dataset_of_ray_is_read_batch_by_batch(problem, inline):
     class Dataset:
         """As one of Ray looks from outside."""

@@ -30,7 +30,7 @@ JOB = "job.json"
 #: seconds between two reports of a task, and between two looks at them: here, and by URL
 PAUSE, REMOTE_PAUSE = 0.5, 2.0
 #: end of the names of files that hold how far a task is
-PROGRESS = ".progress"
+REPORT_SUFFIX = ".progress"
 
 
 class WorkFolder:
@@ -123,9 +123,9 @@ class WorkFolder:
     def say(self, name: str, text: str) -> None:
         """Write how far a task is."""
         if self.remote is None:
-            (self.path / f"{name}{PROGRESS}").write_text(text, encoding="utf-8")
+            (self.path / f"{name}{REPORT_SUFFIX}").write_text(text, encoding="utf-8")
             return
-        self.remote.write(f"{name}{PROGRESS}", text)
+        self.remote.write(f"{name}{REPORT_SUFFIX}", text)
 
     def said(self, names: Iterable[str]) -> dict[str, str]:
         """How far tasks are, of those that have said so."""
@@ -134,23 +134,23 @@ class WorkFolder:
         if time.monotonic() - self._said[0] >= self.pause:
             found = self._said[1]
             with suppress(OSError):  # a run outlives a look that fails
-                texts = self.remote.texts(f"{name}{PROGRESS}" for name in names)
-                found = {name.removesuffix(PROGRESS): text for name, text in texts.items()}
+                texts = self.remote.texts(f"{name}{REPORT_SUFFIX}" for name in names)
+                found = {name.removesuffix(REPORT_SUFFIX): text for name, text in texts.items()}
             self._said = (time.monotonic(), found)
         return self._said[1]
 
     def _said_here(self, names: Iterable[str]) -> Iterable[tuple[str, str]]:
         for name in names:
             try:
-                yield name, (self.path / f"{name}{PROGRESS}").read_text(encoding="utf-8")
+                yield name, (self.path / f"{name}{REPORT_SUFFIX}").read_text(encoding="utf-8")
             except OSError:
                 continue
 
     def silence(self, name: str) -> None:
         """Forget what a task said, whose worker is lost."""
-        (self.path / f"{name}{PROGRESS}").unlink(missing_ok=True)
+        (self.path / f"{name}{REPORT_SUFFIX}").unlink(missing_ok=True)
         if self.remote is not None:
-            self.remote.forget(f"{name}{PROGRESS}")
+            self.remote.forget(f"{name}{REPORT_SUFFIX}")
             self._said[1].pop(name, None)
 
 

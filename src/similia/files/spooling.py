@@ -119,7 +119,7 @@ def vectors_of_tables(tables: Sequence["VectorTable"], target: Path) -> Path | N
 
 def _write_ids(names: Iterable[Array | list[Any] | None], beside: Path, n: int) -> Path | None:
     """Write ids as they come: integers to .npy, texts to lines; None if they number the rows."""
-    integers, row = np.empty(n, np.int64), 0
+    integers, row = np.empty(0, np.int64), 0
     lines = beside.with_suffix(".ids.txt")
     found: set[str] = set()
     with open(lines, "w", encoding="utf-8") as file:
@@ -129,6 +129,10 @@ def _write_ids(names: Iterable[Array | list[Any] | None], beside: Path, n: int) 
             values = np.asarray(own, object if isinstance(own[0], str) else None)
             found.add("integers" if values.dtype.kind in "iu" else "texts")
             if values.dtype.kind in "iu":
+                if not row:  # beyond int64 there are ids, too
+                    integers = np.empty(n, np.uint64 if values.dtype == np.uint64 else np.int64)
+                if (values.dtype == np.uint64) != (integers.dtype == np.uint64):
+                    raise ValueError(f"{beside}: ids must be all signed or all unsigned, got both.")
                 integers[row : row + len(values)] = values
                 row += len(values)
             else:
