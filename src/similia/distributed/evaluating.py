@@ -105,7 +105,7 @@ def evaluate_parts(
     scorers : dict of paths, names or learners
         Files of models, also by URL, names of plain similarities, or learners, by any name.
     vectors, items, executor, patience, verbose
-        As for `learn_shares`.
+        As for `learn_shares`; a part must be measured within the patience.
     path : path, table, collection or Source
         Judgements, as for `evaluate_file`; every worker reads them.
     work : path or URL
