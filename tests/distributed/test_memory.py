@@ -163,6 +163,26 @@ def test_silence_ends_with_its_reason_whatever_it_is(tmp_path, monkeypatch, capl
     assert sum("no task has moved" in line for line in said) == 1
 
 
+def test_an_engine_that_does_not_answer_ends_no_run_by_that(tmp_path, monkeypatch, caplog):
+    for name in ("START_SECONDS", "NEWS_SECONDS"):
+        monkeypatch.setattr(tasks_module, name, 0.0)
+    monkeypatch.setattr(tasks_module, "QUIET_SECONDS", 0.1)
+    engine = engine_with(Idle(), None)
+
+    def silent():
+        raise OSError("the connection is lost")
+
+    engine.state = engine.news = silent
+    with (
+        caplog.at_level(logging.WARNING),
+        pytest.raises(RuntimeError, match=r"no task has moved for .*: its engine does not answer"),
+    ):
+        run_all([Writing("task")], WorkFolder(tmp_path), engine, patience=0.5)
+    assert [record.message.partition(": ")[2] for record in caplog.records] == [
+        "its engine does not answer"
+    ]
+
+
 def test_each_lost_worker_is_a_line(tmp_path, caplog):
     tasks = [Writing("task", "memory")]
     with caplog.at_level(logging.WARNING):

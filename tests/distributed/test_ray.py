@@ -168,6 +168,7 @@ def test_a_head_that_asks_for_a_token_gets_it_or_the_error_says_how(tmp_path, mo
     with a_head(**token, RAY_AUTH_MODE="token") as address:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         environment |= {"HOME": str(tmp_path)}  # without a token of its own
+        environment.pop("RAY_AUTH_MODE", None)  # as set where this process found a token
         command += [address, str(tmp_path)]
         run = partial(subprocess.run, text=True, timeout=600, capture_output=True)
         found = run([*command, "4"], env=environment | token)

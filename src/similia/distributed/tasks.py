@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from similia.distributed.engines import Engine, this_process
 from similia.distributed.folders import PAUSE, Record, WorkFolder, finish, finished
@@ -20,6 +20,7 @@ from similia.linalg.threads import one_processor, single_blas_thread
 from similia.progress import live_progress
 from similia.validation import Rule
 
+T = TypeVar("T")
 Report = Callable[[int], None]
 
 #: a run stops after more lost workers than this without a finished task in between
@@ -185,19 +186,30 @@ class _Run:
         now = time.monotonic()
         if now - self.looked >= NEWS_SECONDS:
             self.looked = now
-            for line in self.engine.news():
+            for line in self._heard(self.engine.news, list[str]()):
                 LOG.warning("%s", line)
         if any_done:
             self.moved, self.quiet = now, False
         still = now - self.moved
         if still > max(self.patience, START_SECONDS) + 2 * PAUSE:  # what hangs is ended first
             raise RuntimeError(
-                f"no task has moved for {still:.0f} seconds: {self.engine.state()}. What is "
+                f"no task has moved for {still:.0f} seconds: {self._state()}. What is "
                 "finished is kept, and the same call goes on from there."
             )
         if still > QUIET_SECONDS and not self.quiet:
             self.quiet = True
-            LOG.warning("no task has moved for %.0f seconds: %s", still, self.engine.state())
+            LOG.warning("no task has moved for %.0f seconds: %s", still, self._state())
+
+    def _state(self) -> str:
+        return self._heard(self.engine.state, "its engine does not answer")
+
+    def _heard(self, ask: Callable[[], T], otherwise: T) -> T:
+        """What an engine tells, unless it has just been lost: that alone ends no run."""
+        try:
+            return ask()
+        except Exception as error:
+            LOG.debug("an engine did not answer", exc_info=error)
+            return otherwise
 
     def _lost(self, future: "Future[Record]", name: str) -> bool:
         """Record the outcome of a future; return whether its worker was lost."""
