@@ -190,20 +190,22 @@ def figure(where, file):
     drawing = Figure(figsize=(2.4 * len(columns), 6.4), layout="constrained")
     axes = drawing.subplots(**shape, sharey=True)
     for row, task in enumerate(TASKS):
-        axes[row, 0].set_ylabel(f"{task}, MB")
         for column, (engine, form) in enumerate(columns):
             axis = axes[row, column]
             axis.set(ylim=(0, 1050))
             axis.axhline(1000, color="0.6", linewidth=0.8)
             axis.tick_params(labelsize=7)
-            axes[0, column].set_title(f"{engine.capitalize()}, .{form}", fontsize=9)
+            axis.set_title(f"{task}: {engine.capitalize()}, .{form}", fontsize=8)
     for row, (engine, _, form), path in runs:
         seconds, driver, worker = np.load(path).T
         axis = axes[row, columns.index((engine, form))]
         axis.plot(seconds, worker, label="worker that holds most", linewidth=1)
         axis.plot(seconds, driver, label="driver", linewidth=1)
-    for axis in axes[-1]:
-        axis.set_xlabel("seconds", fontsize=8)
+    for axis in axes.ravel():
+        axis.set_visible(len(axis.lines) > 1)
+        axis.tick_params(labelleft=True)
+    drawing.supxlabel("seconds", fontsize=8)
+    drawing.supylabel("MB", fontsize=8)
     lines, names = drawing.axes[0].get_legend_handles_labels()
     drawing.legend(lines, names, loc="outside upper center", ncols=2, fontsize=8)
     drawing.savefig(file, dpi=110)
