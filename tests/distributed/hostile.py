@@ -105,13 +105,17 @@ class Writing:
 
     name: str
     fate: str = ""
+    #: folder of all workers, if that of the work is none
+    shared: str = ""
+    needs = ()
 
     def run(self, folder, report):
-        if self.fate == "hang" and first_time(folder, self.name):
+        shared = self.shared or folder
+        if self.fate == "hang" and first_time(shared, self.name):
             hang()
-        if self.fate == "die" and first_time(folder, self.name):
+        if self.fate == "die" and first_time(shared, self.name):
             die()
-        if self.fate == "memory" and first_time(folder, self.name):
+        if self.fate == "memory" and first_time(shared, self.name):
             raise MemoryError
         if self.fate == "always die":
             die()

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from similia.distributed import engines
 from similia.distributed.engines import engine_named
+from similia.distributed.folders import WorkFolder
 from similia.distributed.tasks import run_all
 from tests.distributed.hostile import Writing
 
 
 def main(address, folder, calls):
     engines.CALLS = int(calls)
-    (record,) = run_all([Writing("task-0")], Path(folder), engine_named(address))
+    (record,) = run_all([Writing("task-0")], WorkFolder(Path(folder)), engine_named(address))
     sys.stdout.write(f"{record['wrote']}\n")
 
 

@@ -43,6 +43,12 @@ def test_the_command_takes_urls(problem, inline):
     assert here.exit_code == there.exit_code == 0, there.output
     assert there.stdout == here.stdout
     assert not list(problem.folder.glob("*.work"))
+    elsewhere = (*options[:2], "-o", "memory://cli/model", "--executor", "processes:1")
+    refused = run(*given, *elsewhere)
+    assert "--work must be a path that all workers find" in " ".join(refused.output.split())
+    found = run(*given, *elsewhere, "--shares", 4, "--work", problem.folder / "work")
+    assert found.exit_code == 0, found.output
+    assert files.cat_file("/cli/model") == expected
     files.rm("/cli", recursive=True)
     missing = run("memory://cli/no.npy", given[1], *options, "--executor", "processes:1")
     assert missing.exit_code != 0

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from similia.cli.main import app
 from similia.distributed import evaluate_parts, learning
 from similia.distributed.engines import engine_named
+from similia.distributed.folders import WorkFolder
 from similia.distributed.tasks import run_all
 from similia.files import read_vectors
 from similia.trust import evaluate_file
@@ -85,7 +86,7 @@ def test_a_cluster_of_one_worker_survives_its_hanging(tmp_path, patient):
     tasks = [Writing("task-0", "hang"), Writing("task-1", "memory"), Writing("task-2", "die")]
     with started(1) as running:
         engine = engine_named(running.scheduler_address.replace("tcp://", "dask://"))
-        records = run_all(tasks, tmp_path, engine, patience=patient)
+        records = run_all(tasks, WorkFolder(tmp_path), engine, patience=patient)
     assert [record["wrote"] for record in records] == [task.name for task in tasks]
 
 

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from similia.distributed import VectorPath, evaluate_parts, learn_shares, search_ranges
+from similia.distributed.folders import WorkFolder
 from similia.distributed.inputs import located, located_source
 from tests.distributed.test_learning import learnt
 
@@ -104,10 +105,18 @@ def test_ids_of_parts_name_the_rows_of_all(problem, inline, tmp_path):
         parquet.write_table(
             pa.table({"id": names, "vector": vectors}), tmp_path / f"{number}.parquet"
         )
-    where = located([tmp_path / "0.parquet", tmp_path / "1.parquet"], tmp_path / "work")
+    where = located([tmp_path / "0.parquet", tmp_path / "1.parquet"], WorkFolder(tmp_path / "work"))
     file = where.read()
     assert file.ids.names() == ["a", "b", "c"]
     np.testing.assert_array_equal(file.X[2], problem.X[0] + 1)
+
+
+def test_ids_beyond_int64_are_texts_of_their_digits(problem, tmp_path):
+    ids = np.array([1, 2**63, 2**64 - 1], np.uint64)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(problem.X[:3].ravel()), 6)
+    parquet.write_table(pa.table({"id": ids, "vector": vectors}), tmp_path / "x.parquet")
+    file = located(tmp_path / "x.parquet", WorkFolder(tmp_path / "work")).read()
+    assert file.ids.names() == [str(value) for value in ids.tolist()]
 
 
 def test_a_dataset_of_ray_is_read_batch_by_batch(problem, inline):
@@ -147,14 +156,14 @@ def test_search_and_evaluation_take_them_too(problem, inline):
 def test_wrong_forms_are_errors_in_words(problem, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError):
-        located(str(tmp_path / "empty" / "*.parquet"), tmp_path / "work")
+        located(str(tmp_path / "empty" / "*.parquet"), WorkFolder(tmp_path / "work"))
     with pytest.raises(ValueError, match="files must be at least one"):
-        located([], tmp_path / "work")
+        located([], WorkFolder(tmp_path / "work"))
     with pytest.raises(TypeError, match="judgements must be a path"):
-        located_source(7, tmp_path / "work")
+        located_source(7, WorkFolder(tmp_path / "work"))
     in_parts(tmp_path / "x", problem.X)
     narrow = table_of(problem.X[:, :4])
     parquet.write_table(narrow, tmp_path / "x" / "part-9.parquet")
     with pytest.raises(ValueError, match=r"must have 6 numbers, as those of .*part-0"):
-        located(tmp_path / "x", tmp_path / "work")
+        located(tmp_path / "x", WorkFolder(tmp_path / "work"))
     assert not list((tmp_path / "work").glob("fetched-*.npy"))

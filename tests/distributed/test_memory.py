@@ -14,6 +14,7 @@ from similia import Blend
 from similia.distributed import Engine, evaluate_parts, index_shards, search_ranges
 from similia.distributed import tasks as tasks_module
 from similia.distributed.engines import engine_named
+from similia.distributed.folders import WorkFolder
 from similia.distributed.memory import PLANNED_SHARE, PROCESS_BYTES, Cut, machine_memory
 from similia.distributed.tasks import run_all
 from similia.retrieval.scorers import BLOCK_BYTES
@@ -156,14 +157,34 @@ def test_silence_ends_with_its_reason_whatever_it_is(tmp_path, monkeypatch, capl
         caplog.at_level(logging.WARNING),
         pytest.raises(RuntimeError, match=r"no task has moved for .*: the cluster has no workers"),
     ):
-        run_all([Writing("task")], tmp_path, engine, patience=0.5)
+        run_all([Writing("task")], WorkFolder(tmp_path), engine, patience=0.5)
     said = [record.message for record in caplog.records]
     assert said[0] == "worker a is gone; it last held 950 MB of 1,000 MB"
     assert sum("no task has moved" in line for line in said) == 1
 
 
+def test_an_engine_that_does_not_answer_ends_no_run_by_that(tmp_path, monkeypatch, caplog):
+    for name in ("START_SECONDS", "NEWS_SECONDS"):
+        monkeypatch.setattr(tasks_module, name, 0.0)
+    monkeypatch.setattr(tasks_module, "QUIET_SECONDS", 0.1)
+    engine = engine_with(Idle(), None)
+
+    def silent():
+        raise OSError("the connection is lost")
+
+    engine.state = engine.news = silent
+    with (
+        caplog.at_level(logging.WARNING),
+        pytest.raises(RuntimeError, match=r"no task has moved for .*: its engine does not answer"),
+    ):
+        run_all([Writing("task")], WorkFolder(tmp_path), engine, patience=0.5)
+    assert [record.message.partition(": ")[2] for record in caplog.records] == [
+        "its engine does not answer"
+    ]
+
+
 def test_each_lost_worker_is_a_line(tmp_path, caplog):
     tasks = [Writing("task", "memory")]
     with caplog.at_level(logging.WARNING):
-        run_all(tasks, tmp_path, engine_named("processes:1"))
+        run_all(tasks, WorkFolder(tmp_path), engine_named("processes:1"))
     assert [r.message for r in caplog.records] == ["task: its worker was lost (MemoryError: )"]

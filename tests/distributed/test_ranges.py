@@ -17,10 +17,12 @@ from similia.distributed import (
     search_ranges,
     search_shards,
 )
+from similia.distributed.folders import WorkFolder
 from similia.distributed.inputs import located
 from similia.distributed.learning import learn_shares
 from similia.distributed.shares import RangedVectors
 from similia.files.tables import Table
+from similia.files.vectors import open_rows
 from similia.trust.agreement import ACCURACY
 from tests.distributed.test_exporting import Shelf
 
@@ -113,13 +115,41 @@ def test_a_task_reads_the_groups_of_rows_of_its_range(stored, inline, monkeypatc
         return batches(table, names, size, encoded=encoded, parts=parts)
 
     monkeypatch.setattr(Table, "batches", counted)
-    ranged = RangedVectors(located(stored / "items.parquet", stored / "work", ranged=True))
+    ranged = RangedVectors(
+        located(stored / "items.parquet", WorkFolder(stored / "work"), ranged=True)
+    )
     for some in ranged.ranges(250):
         read.clear()
         some.read()
         of_task.append(list(read))
     parts = [range(2), range(1, 3), range(2, 4), range(3, 5)]
     assert of_task == [[(("vector",), part)] for part in parts]
+
+
+def test_a_search_by_rows_reads_no_ids(stored, inline, monkeypatch):
+    read, batches = set(), Table.batches
+
+    def noted(table, names, *arguments, **options):
+        read.update(names)
+        return batches(table, names, *arguments, **options)
+
+    monkeypatch.setattr(Table, "batches", noted)
+    sides, given = (stored / "queries.npy", stored / "items.parquet"), {"executor": inline}
+    search_ranges("cosine", *sides, 3, work=stored / "found", **given)
+    index_shards(sides[1], stored / "shards", backend="exact", **given)
+    assert read == {"vector"}
+
+
+def test_integer_ids_of_a_table_are_one_array(tmp_path):
+    ids = np.random.default_rng(0).permutation(N)
+    vectors = pa.array(np.ones((N, 2)).tolist(), pa.list_(pa.float32()))
+    table = pa.table({"id": ids.astype(np.int32), "vector": vectors})
+    parquet.write_table(table, tmp_path / "items.parquet", row_group_size=GROUP)
+    rows = open_rows(tmp_path / "items.parquet")
+    assert isinstance(rows.own_ids(), np.ndarray)
+    np.testing.assert_array_equal(rows.own_ids(150, 450), ids[150:450])
+    assert rows.names(150, 450) == ids[150:450].tolist()
+    assert rows.ids().row(int(ids[7])) == 7
 
 
 @pytest.mark.parametrize("name", ["items.parquet", "items.arrow", "items.npy"])
@@ -169,7 +199,7 @@ def test_urls_are_learnt_and_evaluated_like_paths(problem, inline):
 
 def test_a_file_that_changes_between_tasks_is_refused(stored, elsewhere, inline):
     for name in (str(stored / "items.parquet"), elsewhere("items.parquet")):
-        ranged = RangedVectors(located(name, stored / "work", ranged=True))
+        ranged = RangedVectors(located(name, WorkFolder(stored / "work"), ranged=True))
         first, *_, last = ranged.ranges(250)
         first.read()
         table = parquet.read_table(stored / "items.parquet")

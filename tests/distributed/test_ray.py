@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from similia.cli.main import app
 from similia.distributed import engines, evaluate_parts, learning
 from similia.distributed.engines import engine_named
+from similia.distributed.folders import WorkFolder
 from similia.distributed.tasks import run_all
 from similia.files import read_vectors
 from similia.trust import evaluate_file
@@ -78,13 +79,13 @@ def test_a_killed_driver_goes_on_from_what_is_finished(problem, inline, running,
 
 def test_an_error_of_a_task_is_raised(tmp_path, running):
     with pytest.raises(ValueError, match="the task itself is wrong"):
-        run_all([Writing("wrong", "fail")], tmp_path, engine_named(running))
+        run_all([Writing("wrong", "fail")], WorkFolder(tmp_path), engine_named(running))
 
 
 def test_a_cluster_of_one_worker_survives_its_hanging(tmp_path, patient):
     tasks = [Writing("task-0", "hang"), Writing("task-1", "die"), Writing("task-2", "memory")]
     with started(1) as engine:
-        records = run_all(tasks, tmp_path, engine_named(engine), patience=patient)
+        records = run_all(tasks, WorkFolder(tmp_path), engine_named(engine), patience=patient)
     assert [record["wrote"] for record in records] == [task.name for task in tasks]
 
 
@@ -139,7 +140,7 @@ def test_commands_run_through_a_client(problem, inline, head):
 
 def test_a_client_survives_workers_that_die_or_lack_memory(tmp_path, head, patient):
     tasks = [Writing("task-0", "hang"), Writing("task-1", "die"), Writing("task-2", "memory")]
-    records = run_all(tasks, tmp_path, engine_named(head), patience=patient)
+    records = run_all(tasks, WorkFolder(tmp_path), engine_named(head), patience=patient)
     assert [record["wrote"] for record in records] == [task.name for task in tasks]
 
 
@@ -167,6 +168,7 @@ def test_a_head_that_asks_for_a_token_gets_it_or_the_error_says_how(tmp_path, mo
     with a_head(**token, RAY_AUTH_MODE="token") as address:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         environment |= {"HOME": str(tmp_path)}  # without a token of its own
+        environment.pop("RAY_AUTH_MODE", None)  # as set where this process found a token
         command += [address, str(tmp_path)]
         run = partial(subprocess.run, text=True, timeout=600, capture_output=True)
         found = run([*command, "4"], env=environment | token)
@@ -199,5 +201,5 @@ def test_a_head_that_serves_nobody_is_named(monkeypatch):
         a_head(RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S="0") as address,
         pytest.raises(ConnectionError, match=f"a Ray that answers, got {address}: "),
     ):
-        run_all([Writing("task")], Path(), engine_named(address))
+        run_all([Writing("task")], WorkFolder(Path()), engine_named(address))
     assert len(calls) == 2

@@ -15,7 +15,8 @@ from similia.distributed import (
 )
 from similia.distributed import tasks as tasks_module
 from similia.distributed.engines import engine_named
-from similia.distributed.tasks import finished, run_all
+from similia.distributed.folders import WorkFolder, finished
+from similia.distributed.tasks import run_all
 from tests.distributed.conftest import Inline
 from tests.distributed.hostile import Writing
 from tests.elsewhere import in_clusters
@@ -30,11 +31,11 @@ def test_outcomes_come_in_the_order_of_the_tasks_whatever_happens(tmp_path, pati
     """Workers are killed, hang or lack memory; their tasks are done again by others."""
     fates = ["", "die", "hang", "memory"]
     tasks = [Writing(f"task-{i}", fate) for i, fate in enumerate(fates)]
-    records = run_all(tasks, tmp_path, engine_named("processes:2"), patience=patient)
+    records = run_all(tasks, WorkFolder(tmp_path), engine_named("processes:2"), patience=patient)
     assert names(records) == [task.name for task in tasks]
     for task in tasks:
         assert (tmp_path / f"{task.name}.txt").read_text() == task.name
-        assert finished(tmp_path, task.name) is not None
+        assert finished(WorkFolder(tmp_path), task.name) is not None
 
 
 @in_clusters
@@ -42,21 +43,21 @@ def test_a_task_that_kills_every_worker_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks_module, "MAX_LOSSES", 1)
     tasks = [Writing("fatal", "always die")]
     with pytest.raises(RuntimeError, match="fatal: its worker died or hung 2 times in a row"):
-        run_all(tasks, tmp_path, engine_named("processes:1"))
+        run_all(tasks, WorkFolder(tmp_path), engine_named("processes:1"))
 
 
 def test_an_error_of_a_task_is_raised(tmp_path, inline):
     with pytest.raises(ValueError, match="the task itself is wrong"):
-        run_all([Writing("wrong", "fail")], tmp_path, engine_named(inline))
+        run_all([Writing("wrong", "fail")], WorkFolder(tmp_path), engine_named(inline))
 
 
 def test_finished_tasks_are_not_repeated_and_damaged_ones_are(tmp_path, inline):
     tasks = [Writing(f"task-{i}") for i in range(3)]
-    run_all(tasks, tmp_path, engine_named(inline))
+    run_all(tasks, WorkFolder(tmp_path), engine_named(inline))
     before = [(tmp_path / f"{task.name}.txt").stat().st_mtime_ns for task in tasks]
     (tmp_path / "task-1.txt").write_text("tampered with")
     (tmp_path / "task-2.json").write_text(json.dumps({"outcome": {}})[:-3])
-    records = run_all(tasks, tmp_path, engine_named(inline))
+    records = run_all(tasks, WorkFolder(tmp_path), engine_named(inline))
     assert names(records) == ["task-0", "task-1", "task-2"]
     after = [(tmp_path / f"{task.name}.txt").stat().st_mtime_ns for task in tasks]
     assert after[0] == before[0]
@@ -69,18 +70,23 @@ def test_finished_tasks_are_not_repeated_and_damaged_ones_are(tmp_path, inline):
 )
 def test_a_record_without_its_checksum_counts_for_nothing(tmp_path, inline, text):
     task = Writing("task-0")
-    (whole,) = run_all([task], tmp_path, engine_named(inline))
+    (whole,) = run_all([task], WorkFolder(tmp_path), engine_named(inline))
     record = tmp_path / "task-0.json"
     record.write_text(record.read_text().replace('"files"', '"more": 1, "files"'))
-    assert finished(tmp_path, "task-0") is None
+    assert finished(WorkFolder(tmp_path), "task-0") is None
     record.write_text(text)
-    assert finished(tmp_path, "task-0") is None
-    assert run_all([task], tmp_path, engine_named(inline)) == [whole]
+    assert finished(WorkFolder(tmp_path), "task-0") is None
+    assert run_all([task], WorkFolder(tmp_path), engine_named(inline)) == [whole]
 
 
 def test_reports_of_all_tasks_are_added_up(tmp_path, inline):
     seen = []
-    run_all([Writing(f"t{i}") for i in range(4)], tmp_path, engine_named(inline), watch=seen.append)
+    run_all(
+        [Writing(f"t{i}") for i in range(4)],
+        WorkFolder(tmp_path),
+        engine_named(inline),
+        watch=seen.append,
+    )
     assert seen[-1] == 4
 
 

@@ -144,9 +144,15 @@ def check_files(*inputs: Any, outputs: tuple[Path | None, ...] = ()) -> None:
 
 def fetched(path: Path, folder: Path, *, beside: bool = False) -> Path:
     """Local file; one named by a URL is copied into the folder."""
-    from similia.distributed.tasks import fetched_for_work
+    from similia.distributed.folders import WorkFolder, fetched_for_work
+    from similia.files.locations import local_path, url_of
 
-    return fetched_for_work(path, folder, beside=beside)
+    if local_path(folder) is None:
+        raise typer.BadParameter(
+            f"--work must be a path that all workers find, got {url_of(folder)}; learn_shares and "
+            "evaluate_parts of similia.distributed take URLs."
+        )
+    return fetched_for_work(path, WorkFolder(folder), beside=beside)
 
 
 @dataclass(frozen=True)

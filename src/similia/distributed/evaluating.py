@@ -11,19 +11,12 @@ from typing import Any
 import numpy as np
 
 from similia.distributed.engines import engine_named
+from similia.distributed.folders import Record, WorkFolder, open_job, write_arrays
 from similia.distributed.inputs import located, located_source
 from similia.distributed.memory import check_fits
-from similia.distributed.shares import VectorPath, file_mark
-from similia.distributed.tasks import (
-    DEFAULT_PATIENCE,
-    Record,
-    Report,
-    folder_here,
-    number_of_parts,
-    open_job,
-    run_shown,
-    write_arrays,
-)
+from similia.distributed.searching import scorer_named
+from similia.distributed.shares import VectorPath
+from similia.distributed.tasks import DEFAULT_PATIENCE, Report, number_of_parts, run_shown
 from similia.feedback import kind_of
 from similia.files import BadRow, BadRows, Source
 from similia.persistence import load, save
@@ -55,6 +48,7 @@ class EvaluatePart:
     k: tuple[int, ...]
     #: bytes of memory that a task may take
     memory: float = math.inf
+    needs: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -63,10 +57,11 @@ class EvaluatePart:
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Measure the part, and write the values per query."""
-        scorers = {n: load(s) if Path(s).is_file() else s for n, s in self.scorers}
+        files = {name: folder / scorer for name, scorer in self.scorers}
+        scorers = {n: load(files[n]) if files[n].is_file() else s for n, s in self.scorers}
         vectors = self.vectors.read(self.memory)
         items = None if self.items is None else self.items.read(self.memory)
-        source, skipped = Source(self.path, dict(self.columns)), list[BadRow]()
+        source, skipped = Source(folder / self.path, dict(self.columns)), list[BadRow]()
         bad = BadRows(self.bad_rows, skipped.append)
         found = evaluate_file(
             scorers,
@@ -108,14 +103,14 @@ def evaluate_parts(
     Parameters
     ----------
     scorers : dict of paths, names or learners
-        Files of models, names of plain similarities, or learners, by any name.
+        Files of models, also by URL, names of plain similarities, or learners, by any name.
     vectors, items, executor, patience, verbose
-        As for `learn_shares`.
+        As for `learn_shares`; a part must be measured within the patience.
     path : path, table, collection or Source
         Judgements, as for `evaluate_file`; every worker reads them.
-    work : path
-        New folder for what is under way, shared by all workers; it is kept, and the same call goes
-        on from what is finished.
+    work : path or URL
+        New folder for what is under way, shared by all workers, or one such as ``s3://…``; it is
+        kept, and the same call goes on from what is finished.
     parts : int
         Number of tasks; results do not depend on it.
     k : sequence of int
@@ -139,29 +134,31 @@ def evaluate_parts(
     1.0
     """
     check_parameters("evaluate_parts", _RULES, {"parts": parts, "patience": patience})
-    engine, folder = engine_named(executor), folder_here("work", work)
+    engine, folder = engine_named(executor), WorkFolder(work)
     bad_rows, memory = bad_rows or BadRows(), engine.memory() or math.inf
     check_fits("evaluate_parts", BLOCK_BYTES, memory, "use larger workers, or fewer threads")
     where = located(vectors, folder), None if items is None else located(items, folder)
     source = located_source(path, folder)
-    judged, columns = str(source.path.absolute()), tuple(source.columns.items())
+    judged, columns = folder.named(source.path.absolute()), tuple(source.columns.items())
     with tempfile.TemporaryDirectory() as name:
         new, named = _files(scorers, Path(name), folder)
         marks = [
-            [n, file_sha256(new[s])] if s in new else [n, *file_mark(s)] for n, s in named.items()
+            [n, file_sha256(new[s])] if s in new else [n, *folder.mark(s)] for n, s in named.items()
         ]
         job = {
             "evaluate": marks,
             "vectors": where[0].mark(),
             "items": where[1] and where[1].mark(),
-            "judgements": [*file_mark(judged), *columns],
+            "judgements": [*folder.mark(judged), *columns],
             "settings": [parts, *k, bad_rows.action],
         }
         open_job(folder, job)
         for target, file in new.items():
-            with replacing(Path(target)) as temporary:
+            with replacing(folder.path / target) as temporary:
                 shutil.copyfile(file, temporary)
-    common = tuple(named.items()), *where, judged, columns, bad_rows.action, tuple(k), memory
+            folder.put(target)
+    needs = folder.needs(*named.values(), judged)
+    common = tuple(named.items()), *where, judged, columns, bad_rows.action, tuple(k), memory, needs
     tasks = [EvaluatePart(number, parts, *common) for number in range(parts)]
     words = f"of {parts} parts"
     records = run_shown(
@@ -172,25 +169,23 @@ def evaluate_parts(
     join = joined_order if ordered else Evaluation.joined
     n_items, found = records[0]["n_items"], {name: list[Evaluation]() for name in scorers}
     for task in tasks:
-        with np.load(folder / f"{task.name}.npz") as file:
+        with np.load(folder.get(f"{task.name}.npz")) as file:
             for place, own in enumerate(found.values()):
                 own.append(_part(file, place, n_items))
     return {name: join(own) for name, own in found.items()}
 
 
 def _files(
-    scorers: Mapping[str, Any], new: Path, folder: Path
+    scorers: Mapping[str, Any], new: Path, folder: WorkFolder
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Save learners as new files; return these by target, and every scorer as a path or name."""
     saved, named = dict[str, Path](), dict[str, str]()
     for place, (name, scorer) in enumerate(scorers.items()):
         if isinstance(scorer, str | Path):
-            is_file = Path(scorer).is_file()
-            named[name] = str(Path(scorer).absolute()) if is_file else str(scorer)
+            named[name] = scorer_named(scorer, folder)
         else:
-            file = f"scorer-{place:04}.safetensors"
-            named[name] = str(folder / file)
-            saved[named[name]] = new / file
+            named[name] = file = f"scorer-{place:04}.safetensors"
+            saved[file] = new / file
             save(scorer, new / file)
     return saved, named
 

@@ -9,16 +9,10 @@ import numpy as np
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
+from similia.distributed.folders import Record, WorkFolder, fetched_for_work, open_job
 from similia.distributed.inputs import located
-from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
-from similia.distributed.tasks import (
-    DEFAULT_PATIENCE,
-    Record,
-    Report,
-    folder_here,
-    open_job,
-    run_shown,
-)
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange
+from similia.distributed.tasks import DEFAULT_PATIENCE, Report, run_shown
 from similia.persistence import load
 from similia.retrieval.vectors import is_sparse
 from similia.stores import QDRANT_SCHEME, Store, is_store, open_store
@@ -53,12 +47,13 @@ class ExportRange:
     table: str
     key: str | None
     batch: int
+    needs: tuple[str, ...] = ()
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Write the range in batches."""
         X, names = self.items.read(), self.items.names()
         ids = names if self.numbered else [str(name) for name in names]
-        model = None if self.model is None else load(self.model)
+        model = None if self.model is None else load(folder / self.model)
         target = open_target(self.to, self.table, self.key)
         try:
             for start in range(0, len(ids), self.batch):
@@ -132,19 +127,19 @@ def export_items(
     """
     given = {"batch": batch, "range_size": range_size, "patience": patience}
     check_parameters("export_items", _RULES, given)
-    engine, folder = engine_named(executor), folder_here("work", work)
+    engine, folder = engine_named(executor), WorkFolder(work)
     where = located(items, folder, ranged=True)
-    named = None if model is None else str(Path(model).absolute())
-    learner = None if named is None else load(named)
+    named = None if model is None else folder.named(fetched_for_work(model, folder))
+    learner = None if named is None else load(folder.path / named)
     ranged = RangedVectors(where)
     first = ranged.take(np.zeros(1, np.intp))
     if is_sparse(first):
         raise ValueError("export_items: items must be dense vectors, got a sparse matrix.")
-    n, names = ranged.shape[0], ranged.ids.values
+    n, names = ranged.shape[0], ranged.ids().values
     job = {
         "export": [_without_password(to), table],
         "items": where.mark(),
-        "model": named and file_mark(named),
+        "model": named and folder.mark(named),
         "settings": [range_size],
     }
     target = open_target(to, table, key)
@@ -160,7 +155,9 @@ def export_items(
     finally:
         target.close()
     tasks = [
-        ExportRange(f"export-{number:05}", some, numbered, named, to, table, key, batch)
+        ExportRange(
+            f"export-{number:05}", some, numbered, named, to, table, key, batch, folder.needs(named)
+        )
         for number, some in enumerate(ranged.ranges(range_size))
     ]
     records = run_shown(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,23 +12,23 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
+from similia.distributed.folders import (
+    Record,
+    WorkFolder,
+    fetched_for_work,
+    finish,
+    finished,
+    kept,
+    open_job,
+    write_arrays,
+)
 from similia.distributed.inputs import located
 from similia.distributed.memory import Cut
 from similia.distributed.searching import best_of_all
-from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
-from similia.distributed.tasks import (
-    DEFAULT_PATIENCE,
-    Record,
-    Report,
-    finish,
-    finished,
-    folder_here,
-    kept,
-    open_job,
-    run_shown,
-    write_arrays,
-)
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange
+from similia.distributed.tasks import DEFAULT_PATIENCE, Report, run_shown
 from similia.files import read_vectors
+from similia.files.locations import fetched
 from similia.index import BuildReport, build_index, index_like, open_index
 from similia.index.backends import Space
 from similia.index.exact import exact_search
@@ -62,11 +63,12 @@ class BuildShard:
     items: VectorRange
     model: str | None
     k: int
+    needs: tuple[str, ...]
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Build the shard, search it for the sample, and save both."""
         X, first = self.items.read(), self.items.start
-        model = _loaded(self.model)
+        model = _loaded(self.model, folder)
         trained = open_index(folder / f"{TRAINED}.safetensors")
         index = index_like(trained, X, np.arange(first, self.items.stop), model=model)
         index.save(folder / f"{self.name}.safetensors")
@@ -93,6 +95,7 @@ class SearchShard:
     queries: VectorPath
     model: str | None
     k: int
+    needs: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -101,9 +104,10 @@ class SearchShard:
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Open the shard, and write the rows and scores of what it finds."""
-        index = open_index(self.shard)
-        model = _loaded(self.model)
-        found = index.search(self.queries.read().X, min(self.k, len(index)), model=model)
+        model, X = _loaded(self.model, folder), self.queries.read().X
+        with tempfile.TemporaryDirectory() as here:
+            index = open_index(fetched(self.shard, Path(here)))
+            found = index.search(X, min(self.k, len(index)), model=model)
         write_arrays(folder / f"{self.name}.npz", {"rows": found.ids, "scores": found.scores})
         return {"n": 1}, [f"{self.name}.npz"]
 
@@ -130,9 +134,9 @@ def index_shards(
     ----------
     items : VectorPath, path, array, table or collection
         As for `learn_shares`; of .npy, Parquet and Arrow files a task reads its own rows.
-    folder : path
-        New folder for the shards, shared by all workers. The same call goes on from what is
-        finished.
+    folder : path or URL
+        New folder for the shards, shared by all workers, or one such as ``s3://…`` (extra
+        ``remote``). The same call goes on from what is finished.
     model : path, optional
         File of a model; required for a metric, which moves the items.
     backend, **options
@@ -165,16 +169,16 @@ def index_shards(
     """
     given = {"recall_at": recall_at, "shard_size": shard_size, "patience": patience}
     check_parameters("index_shards", _RULES, given)
-    engine, place = engine_named(executor), folder_here("folder", folder)
+    engine, place = engine_named(executor), WorkFolder(folder)
     where = located(items, place, ranged=True)
-    named = None if model is None else str(Path(model).absolute())
+    named = None if model is None else place.named(fetched_for_work(model, place))
     ranged = RangedVectors(where)
     n, row = ranged.shape[0], SHARD_COPIES * ranged.row_bytes
     cut = Cut("index_shards", "shard_size", SHARD_ROWS, row, INDEX_BYTES)
     size = cut.size(shard_size or kept(place, "shard_size"), n, engine.memory())
     job = {
         "index": [backend, {name: str(value) for name, value in options.items()}],
-        "model": named and file_mark(named),
+        "model": named and place.mark(named),
         "items": where.mark(),
         "settings": [recall_at],
         "shard_size": size,
@@ -187,16 +191,18 @@ def index_shards(
         rows = np.unique(
             np.linspace(0, n - 1, min(n, TRAINING_ROWS if lists else 1)).astype(np.intp)
         )
-        trained = build_index(ranged.take(rows), _loaded(named), backend=backend, **options)
-        trained.save(place / f"{TRAINED}.safetensors")
+        learner = _loaded(named, place.path)
+        trained = build_index(ranged.take(rows), learner, backend=backend, **options)
+        trained.save(place.path / f"{TRAINED}.safetensors")
         finish(place, TRAINED, {}, [f"{TRAINED}.safetensors"])
+    needs = f"{TRAINED}.safetensors", f"{RECALL_SAMPLE}.npy", *place.needs(named)
     tasks = [
-        BuildShard(f"shard-{number:05}", some, named, recall_at)
+        BuildShard(f"shard-{number:05}", some, named, recall_at, needs)
         for number, some in enumerate(ranged.ranges(size))
     ]
     words = f"items in {len(tasks)} shards"
     records = run_shown(tasks, place, engine, "index", n, words, patience=patience, verbose=verbose)
-    files = [place / f"{task.name}.npz" for task in tasks]
+    files = [place.get(f"{task.name}.npz") for task in tasks]
     depth = min(recall_at + 1, n)
     best, found = (best_of_all(files, depth, side, f"{side}_scores") for side in ("best", "found"))
     own = sampled_rows(n)
@@ -207,7 +213,8 @@ def index_shards(
         backend, records[0]["geometry"], *shape, min(recall_at, n), recall, len(own), seconds
     )
     listed = {"shards": [task.name for task in tasks], "report": report.to_dict()}
-    replace_text(place / SHARDS, json.dumps(listed))
+    replace_text(place.path / SHARDS, json.dumps(listed))
+    place.put(SHARDS)
     return report
 
 
@@ -257,44 +264,45 @@ def search_shards(
     array([4, 5])
     """
     check_parameters("search_shards", {"k": positive_integer}, {"k": k})
-    engine, place = engine_named(executor), folder_here("work", work)
-    listed = _listed(folder_here("folder", folder))
+    engine, place = engine_named(executor), WorkFolder(work)
+    built = WorkFolder(folder)
+    listed = _listed(built)
     n = listed["report"]["n_items"]
     if k > n:
         raise ValueError(f"search_shards: k must be at most the {n} items, got {k}.")
     where = located(queries, place)
-    named = None if model is None else str(Path(model).absolute())
-    shards = [str(Path(folder).absolute() / f"{name}.safetensors") for name in listed["shards"]]
+    named = None if model is None else place.named(fetched_for_work(model, place))
+    shards = [f"{built.address}/{name}.safetensors" for name in listed["shards"]]
     job = {
-        "search": [file_mark(shard) for shard in shards],
-        "model": named and file_mark(named),
+        "search": [VectorPath(shard).mark() for shard in shards],
+        "model": named and place.mark(named),
         "queries": where.mark(),
         "settings": [k],
     }
     open_job(place, job)
-    tasks = [SearchShard(shard, where, named, k) for shard in shards]
+    tasks = [SearchShard(shard, where, named, k, place.needs(named)) for shard in shards]
     words = f"of {len(tasks)} shards"
     run_shown(tasks, place, engine, "search", len(tasks), words, patience=patience, verbose=verbose)
-    return best_of_all([place / f"{task.name}.npz" for task in tasks], k)
+    return best_of_all([place.get(f"{task.name}.npz") for task in tasks], k)
 
 
-def _loaded(path: str | None) -> Any:
-    return None if path is None else load(path)
+def _loaded(name: str | None, folder: Path) -> Any:
+    return None if name is None else load(folder / name)
 
 
-def _write_sample(items: RangedVectors, folder: Path) -> None:
+def _write_sample(items: RangedVectors, folder: WorkFolder) -> None:
     """Write the items that serve as queries once, for all shards."""
     X = items.take(sampled_rows(items.shape[0]))
     if is_sparse(X):
         raise ValueError("index_shards: items must be dense vectors, got a sparse matrix.")
-    with replacing(folder / f"{RECALL_SAMPLE}.npy") as temporary:
+    with replacing(folder.path / f"{RECALL_SAMPLE}.npy") as temporary:
         np.save(temporary, X)
     finish(folder, RECALL_SAMPLE, {}, [f"{RECALL_SAMPLE}.npy"])
 
 
-def _listed(folder: Path) -> dict[str, Any]:
+def _listed(folder: WorkFolder) -> dict[str, Any]:
     try:
-        listed = dict(json.loads((folder / SHARDS).read_text(encoding="utf-8")))
+        listed = dict(json.loads(folder.get(SHARDS).read_text(encoding="utf-8")))
         names, n = listed["shards"], listed["report"]["n_items"]
         if names and all(map(SHARD_NAME.fullmatch, names)) and positive_integer.holds(n):
             return listed

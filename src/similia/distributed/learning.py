@@ -1,7 +1,6 @@
 """Learning from a file of judgements in shares, on many workers."""
 
 import math
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -12,6 +11,15 @@ from typing import Any, cast
 from similia.base import Learner
 from similia.contract import Array, Searchable, StreamLearner
 from similia.distributed.engines import engine_named
+from similia.distributed.folders import (
+    Record,
+    WorkFolder,
+    finish,
+    finished,
+    open_job,
+    remote_file,
+    save_at,
+)
 from similia.distributed.inputs import located, located_source
 from similia.distributed.memory import check_fits
 from similia.distributed.shares import (
@@ -21,17 +29,7 @@ from similia.distributed.shares import (
     judgements_of,
     sort_into_shares,
 )
-from similia.distributed.tasks import (
-    DEFAULT_PATIENCE,
-    Record,
-    Report,
-    finish,
-    finished,
-    folder_here,
-    number_of_parts,
-    open_job,
-    run_shown,
-)
+from similia.distributed.tasks import DEFAULT_PATIENCE, Report, number_of_parts, run_shown
 from similia.feedback import FeedbackFile, Judgements, in_chunks
 from similia.files import BadRow, BadRows, RowError, Source, VectorFile
 from similia.persistence import load, save
@@ -116,6 +114,11 @@ class LearnShare:
         """Name of the part."""
         return f"part-{self.number:04}"
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The common start and the share."""
+        return START, file_of(self.number)
+
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Learn the share from the common start, and save the part."""
         (part,) = cast(Learner, load(folder / START)).split(self.n_shares)[:1]
@@ -177,7 +180,7 @@ def learn_shares(
         files are read as they are needed. A folder, glob or list of Parquet files, an array of
         NumPy or Dask, a table of pandas, polars, Arrow or Dask, and a dataset of Ray are written
         to such a file in the work folder, once and block by block; what a URL such as ``s3://…``
-        names (extra ``remote``) is copied there.
+        names (extra ``remote``) is copied there, or, if that is a URL, by each process.
     path : path, table, collection or Source
         Judgements, as for `learn_file`, or in one of these forms. The driver reads them once and
         sorts them into shares by a hash of the query.
@@ -188,11 +191,12 @@ def learn_shares(
         executor that pickles. A client or cluster of Dask is left open.
     shares : int
         More of them use more workers, but each learns from fewer judgements; see `Learner.merge`.
-    output : path, optional
+    output : path or URL, optional
         Where to save the model.
-    work : path, optional
-        Folder for what is under way, shared by all workers and removed at the end; by default
-        `output` plus ``.work``. It takes about 40 bytes a judgement and a model for each share.
+    work : path or URL, optional
+        Folder for what is under way, shared by all workers, or one such as ``s3://…``; by default
+        `output` plus ``.work``, removed at the end. It takes about 40 bytes a judgement and a model
+        for each share.
     held_out : path or Source, optional
         Judgements of any kind about other queries, which no part has learnt from. If a part proves
         better on them than what is merged, the merge is refused (see `Learner.merge`), and the
@@ -232,8 +236,8 @@ def learn_shares(
     if work is None and output is None:
         raise ValueError("learn_shares: work or output must be given, got neither.")
     if output is not None:
-        folder_here("output", output)
-    folder = folder_here("work", f"{output}.work" if work is None else work)
+        remote_file(output)
+    folder = WorkFolder(f"{output}.work" if work is None else work)
     where = located(vectors, folder), None if items is None else located(items, folder)
     source = located_source(path, folder)
     tested = None if held_out is None else located_source(held_out, folder)
@@ -244,7 +248,7 @@ def learn_shares(
         "from": [learner.n_seen_, learner.n_updates_] if _fitted(learner) else None,
         "vectors": where[0].mark(),
         "items": where[1] and where[1].mark(),
-        "feedback": [str(source), source.columns, _size(source)],
+        "feedback": [*_version(source, folder), source.columns],
         "settings": [shares, unjudged, clicks, chunk, score_all, bad_rows.action],
     }
     open_job(folder, task)
@@ -261,14 +265,14 @@ def learn_shares(
     for record in records:
         for _, number, reason in record["bad"]:
             bad_rows.add(str(source), number, RowError(REFUSED, reason.removeprefix(REFUSED)))
-    start = load(folder / START)
-    parts = [load(folder / f"{task.name}.safetensors") for task in tasks]
+    start = load(folder.get(START))
+    parts = [load(folder.get(f"{task.name}.safetensors")) for task in tasks]
     model = start.merge(parts, None if tested is None else partial(_marks, where, tested))
     found = Learning(model, sorted_["feedback"], _total(records), bad_rows)
     if output is not None:
-        save(model, output)
+        save_at(model, output)
     if work is None:
-        shutil.rmtree(folder)
+        folder.remove()
     return found
 
 
@@ -276,7 +280,7 @@ def _sorted(
     learner: StreamLearner,
     source: Source,
     where: tuple[VectorPath, VectorPath | None],
-    folder: Path,
+    folder: WorkFolder,
     n_shares: int,
     unjudged: str,
     clicks: str,
@@ -289,10 +293,9 @@ def _sorted(
     if found is None:
         model = learner if _fitted(learner) else type(learner)(**learner.get_params())
         _begin(model, *where)
-        save(model, folder / START)
-        check_fits(
-            "learn_shares", STATES * (folder / START).stat().st_size, memory, "use larger workers"
-        )
+        save(model, folder.path / START)
+        state = STATES * (folder.path / START).stat().st_size
+        check_fits("learn_shares", state, memory, "use larger workers")
         vectors, items = _stored(where)
         skipped: list[BadRow] = []
         bad = BadRows(bad_rows.action, skipped.append)
@@ -315,7 +318,7 @@ def _sorted(
                     if show is not None:
                         show(file.position, f"{witness.n:,} judgements")
 
-        counts = sort_into_shares(read(), folder, n_shares)
+        counts = sort_into_shares(read(), folder.path, n_shares)
         if not witness.n:
             raise ValueError(f"{source}: feedback must be at least one judgement, got none.")
         found = {"counts": counts, "feedback": witness.report(), "skipped": skipped}
@@ -371,11 +374,11 @@ def _check_learner(learner: StreamLearner) -> None:
         )
 
 
-def _size(source: Source) -> list[int] | None:
+def _version(source: Source, folder: WorkFolder) -> list[int | str]:
     if not isinstance(source.given, Path) or not source.given.is_file():
         raise ValueError(f"learn_shares: feedback must be in a file, got {source}.")
-    stat = source.given.stat()
-    return [stat.st_size, stat.st_mtime_ns]
+    is_copy = source.given.parent == folder.path
+    return folder.mark(source.given.name if is_copy else str(source.given))
 
 
 def _fitted(learner: StreamLearner) -> bool:

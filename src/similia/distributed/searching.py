@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 
 from similia.contract import Array
 from similia.distributed.engines import engine_named
-from similia.distributed.inputs import located
-from similia.distributed.memory import Cut
-from similia.distributed.shares import RangedVectors, VectorPath, VectorRange, file_mark
-from similia.distributed.tasks import (
-    DEFAULT_PATIENCE,
+from similia.distributed.folders import (
     Record,
-    Report,
-    folder_here,
+    WorkFolder,
+    fetched_for_work,
     kept,
     open_job,
-    run_shown,
     write_arrays,
 )
+from similia.distributed.inputs import located
+from similia.distributed.memory import Cut
+from similia.distributed.shares import RangedVectors, VectorPath, VectorRange
+from similia.distributed.tasks import DEFAULT_PATIENCE, Report, run_shown
 from similia.persistence import load
 from similia.retrieval import top_k
 from similia.retrieval.scorers import BLOCK_BYTES
@@ -45,10 +44,12 @@ class SearchRange:
     queries: VectorPath
     items: VectorRange
     k: int
+    needs: tuple[str, ...] = ()
 
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Search the range, and write rows and scores."""
-        scorer = load(self.scorer) if Path(self.scorer).is_file() else self.scorer
+        model = folder / self.scorer
+        scorer = load(model) if model.is_file() else self.scorer
         some = self.items.read()
         rows, scores = top_k(scorer, self.queries.read().X, some, min(self.k, some.shape[0]))
         file = f"{self.name}.npz"
@@ -72,7 +73,7 @@ def search_ranges(
 
     Parameters
     ----------
-    scorer : path or str
+    scorer : path, URL or str
         File of a model, or the name of a plain similarity.
     queries, items : VectorPath, path, array, table or collection
         As for `learn_shares`. Of items in .npy, Parquet and Arrow files a task reads its own rows:
@@ -106,18 +107,18 @@ def search_ranges(
     """
     given = {"k": k, "range_size": range_size, "patience": patience}
     check_parameters("search_ranges", _RULES, given)
-    engine, folder = engine_named(executor), folder_here("work", work)
+    engine, folder = engine_named(executor), WorkFolder(work)
     where = located(queries, folder), located(items, folder, ranged=True)
     ranged = RangedVectors(where[1])
     n = ranged.shape[0]
     if k > n:
         raise ValueError(f"search_ranges: k must be at most the {n} items, got {k}.")
-    named = str(Path(scorer).absolute()) if Path(scorer).is_file() else str(scorer)
+    named = scorer_named(scorer, folder)
     row = SEARCH_COPIES * ranged.row_bytes
     cut = Cut("search_ranges", "range_size", SEARCH_RANGE, row, BLOCK_BYTES)
     size = cut.size(range_size or kept(folder, "range_size"), n, engine.memory())
     job = {
-        "search": file_mark(named),
+        "search": folder.mark(named),
         "queries": where[0].mark(),
         "items": where[1].mark(),
         "settings": [k],
@@ -125,14 +126,20 @@ def search_ranges(
     }
     open_job(folder, job)
     tasks = [
-        SearchRange(f"search-{number:05}", named, where[0], some, k)
+        SearchRange(f"search-{number:05}", named, where[0], some, k, folder.needs(named))
         for number, some in enumerate(ranged.ranges(size))
     ]
     words = f"of {len(tasks)} ranges"
     run_shown(
         tasks, folder, engine, "search", len(tasks), words, patience=patience, verbose=verbose
     )
-    return best_of_all([folder / f"{task.name}.npz" for task in tasks], k)
+    return best_of_all([folder.get(f"{task.name}.npz") for task in tasks], k)
+
+
+def scorer_named(scorer: Path | str, folder: WorkFolder) -> str:
+    """What tasks call a scorer: a file, as in `WorkFolder.named`, or a plain similarity."""
+    path = fetched_for_work(scorer, folder)
+    return folder.named(path) if path.is_file() else str(scorer)
 
 
 def best_of_all(

@@ -1,10 +1,13 @@
 """Vectors by path, and judgements sorted into shares on disk by a hash of their query."""
 
+import atexit
 import json
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, replace
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +17,8 @@ from numpy.typing import NDArray
 from similia.contract import Matrix
 from similia.feedback import Judgements
 from similia.files import VectorFile, read_vectors
-from similia.files.ids import scattered
-from similia.files.locations import Location, changed, url_of
+from similia.files.ids import Ids, scattered
+from similia.files.locations import Location, changed, fetched, url_of
 from similia.files.vectors import is_ranged, open_rows, stored_vectors
 from similia.stored import StoredRows, mapped
 
@@ -55,17 +58,27 @@ class VectorPath:
         A .npy file stays on disk: mapped, or, where it is large beside the memory of a task, such
         that its rows are read as they are asked for.
         """
-        path = Path(self.path)
+        here = self._here()
+        path = Path(here.path)
         stat = path.stat()
         large = path.suffix == ".npy" and stat.st_size > MAPPED_SHARE * memory
         stays = large and np.lib.format.open_memmap(path, mode="r").flags.c_contiguous
-        return (_stored if stays else _read)(self, stat.st_mtime_ns)
+        return (_stored if stays else _read)(here, stat.st_mtime_ns)
+
+    def _here(self) -> "VectorPath":
+        """The same in local files; what a URL names is copied once by a process."""
+        if url_of(self.path) is None and url_of(self.ids or "") is None:
+            return self
+        path = fetched(self.path, _copies(), beside=self.ids is None)
+        ids = None if self.ids is None else str(fetched(self.ids, _copies()))
+        return replace(self, path=str(path), ids=ids)
 
     @contextmanager
     def looked_at(self) -> Iterator[Any]:
         """The matrix, for a look at a sample of the rows."""
         X = self.read(memory=0).X
-        with mapped(self.path) if isinstance(X, StoredRows) else nullcontext(X) as found:
+        path = self._here().path
+        with mapped(path) if isinstance(X, StoredRows) else nullcontext(X) as found:
             yield found
 
     def mark(self) -> dict[str, Any]:
@@ -77,12 +90,12 @@ class VectorPath:
         return {**asdict(self), "size": stat.st_size, "changed": stat.st_mtime_ns}
 
 
-def file_mark(path: str) -> list[int | str]:
-    """Path, size and time of a file, to recognize finished work; other names as they are."""
-    if not Path(path).is_file():
-        return [path]
-    stat = Path(path).stat()
-    return [path, stat.st_size, stat.st_mtime_ns]
+@cache
+def _copies() -> Path:
+    """Folder for what this process reads by URL; it ends with the process."""
+    folder = tempfile.mkdtemp(prefix="similia-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 @lru_cache(maxsize=4)
@@ -186,20 +199,22 @@ class VectorRange:
 
 
 class RangedVectors:
-    """Vectors that the driver samples and cuts into ranges for workers.
-
-    Ids are read and checked here, once; the vectors themselves where they are read.
-    """
+    """Vectors that the driver samples and cuts into ranges for workers, which read them."""
 
     def __init__(self, where: VectorPath) -> None:
         self.where, self.mark = where, _version(where)
         if is_ranged(where.path):
             rows = open_table(where, None)
-            self.shape, self.dtype, self.ids = rows.shape, rows.dtype, rows.ids()
+            self.shape, self.dtype = rows.shape, rows.dtype
         else:
-            file = where.read(memory=0)
-            X: Any = file.X
-            self.shape, self.dtype, self.ids = X.shape, X.dtype, file.ids
+            X: Any = where.read(memory=0).X
+            self.shape, self.dtype = X.shape, X.dtype
+
+    def ids(self) -> Ids:
+        """The ids, checked once for all ranges; a search by rows needs none."""
+        if is_ranged(self.where.path):
+            return open_table(self.where, self.shape[1]).ids()
+        return self.where.read(memory=0).ids
 
     @property
     def row_bytes(self) -> int:

@@ -5,38 +5,24 @@ record intact has nothing to do. So a worker may die or hang, two may do the sam
 the driver may be killed and started again: the files at the end are the same.
 """
 
-import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol, TypeVar
 
 from similia.distributed.engines import Engine, this_process
-from similia.files.locations import FETCHED, fetched, local_path
+from similia.distributed.folders import PAUSE, Record, WorkFolder, finish, finished
 from similia.linalg.threads import one_processor, single_blas_thread
 from similia.progress import live_progress
-from similia.safety.whole import (
-    file_sha256,
-    has_own_seal,
-    make_folder,
-    replace_text,
-    replacing,
-    write_sealed,
-)
 from similia.validation import Rule
 
-Record = dict[str, Any]
+T = TypeVar("T")
 Report = Callable[[int], None]
 
-#: description of the task of a folder
-JOB = "job.json"
-#: seconds between polls of the workers' reports, and between reports
-POLL = 0.5
 #: a run stops after more lost workers than this without a finished task in between
 MAX_LOSSES = 4
 #: seconds without a report after which a worker counts as hung, and a run in which none moves ends
@@ -59,108 +45,47 @@ class Task(Protocol):
     def name(self) -> str:
         """Name of the record, and of the files."""
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the files of the folder that the work is made from."""
+
     def run(self, folder: Path, report: Report) -> tuple[Record, list[str]]:
         """Do the work; return plain values and the names of the files written to the folder."""
 
 
-def open_job(folder: Path, task: Record) -> None:
-    """Claim a work folder, or continue that of the same task."""
-    check_folder(folder)
-    make_folder(folder)
-    text, path = json.dumps(task, sort_keys=True), folder / JOB
-    if not path.exists():
-        replace_text(path, text)
-    elif path.read_text(encoding="utf-8") != text:
-        raise ValueError(
-            f"{folder} holds the work of another task, or its files have changed since; delete it "
-            "to start over."
-        )
-
-
-def kept(folder: Path, name: str) -> Any:
-    """What the job of a folder was told by this name, if there is a job."""
-    path = folder / JOB
-    return json.loads(path.read_text(encoding="utf-8")).get(name) if path.exists() else None
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds anything but work or fetched files."""
-    if not folder.exists() or (folder / JOB).exists():
-        return
-    if any(not path.name.startswith(FETCHED) for path in folder.iterdir()):
-        raise ValueError(f"{folder}: the folder for work must be new or empty.")
-
-
-def folder_here(name: str, given: Path | str) -> Path:
-    """Absolute local path to write to; remote URLs are refused."""
-    path = local_path(given)
-    if path is None:
-        raise ValueError(
-            f"{name} must be a path that all workers find, such as a shared folder, got the URL "
-            f"{given}; copy the result there."
-        )
-    return path.absolute()
-
-
-def fetched_for_work(given: Path | str, folder: Path, *, beside: bool = False) -> Path:
-    """`fetched` into a work folder."""
-    if local_path(given) is None:
-        check_folder(folder)
-    return fetched(given, folder, beside=beside)
-
-
-def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays to a .npz file, whole or not at all."""
-    with replacing(path) as temporary, open(temporary, "wb") as opened:
-        np.savez(opened, **arrays)
-
-
-def finished(folder: Path, name: str) -> Record | None:
-    """Outcome of a task if its record and files are whole, else None."""
-    try:
-        record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        if not has_own_seal(record):
-            return None
-        intact = all(file_sha256(folder / file) == sha for file, sha in record["files"].items())
-        return record["outcome"] if intact else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def finish(folder: Path, name: str, outcome: Record, files: Sequence[str]) -> None:
-    """Record that a task is done."""
-    sums = {file: file_sha256(folder / file) for file in files}
-    write_sealed(folder / f"{name}.json", {"outcome": outcome, "files": sums})
-
-
-def perform(task: Task, folder: Path) -> Record:
+def perform(task: Task, address: str) -> Record:
     """Do a task unless it is done; workers run this on one processor each."""
+    folder = WorkFolder(address)
     found = finished(folder, task.name)
     if found is None:
-        report = _Reporter(folder / f"{task.name}.progress")
+        report = _Reporter(folder, task.name)
+        for name in task.needs:
+            folder.get(name)
         with one_processor(), single_blas_thread():
-            found, files = task.run(folder, report)
+            found, files = task.run(folder.path, report)
         finish(folder, task.name, found, files)
     return found
 
 
 class _Reporter:
-    """Writes a task's progress and process, at most twice a second."""
+    """Writes a task's progress and process, from time to time."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.written = path, -POLL
+    def __init__(self, folder: WorkFolder, name: str) -> None:
+        self.folder, self.name, self.written = folder, name, -folder.pause
         self(0)
 
     def __call__(self, n: int) -> None:
         now = time.monotonic()
-        if now - self.written >= POLL:
-            self.path.write_text(f"{n} {this_process()}", encoding="utf-8")
+        if now - self.written >= self.folder.pause:
+            # What is done does not depend on who hears of it.
+            with suppress(OSError):
+                self.folder.say(self.name, f"{n} {this_process()}")
             self.written = now
 
 
 def run_all(
     tasks: Sequence[Task],
-    folder: Path,
+    folder: WorkFolder,
     engine: Engine,
     *,
     patience: float = DEFAULT_PATIENCE,
@@ -181,7 +106,7 @@ def run_all(
 
 def run_shown(
     tasks: Sequence[Task],
-    folder: Path,
+    folder: WorkFolder,
     engine: Engine,
     title: str,
     total: int,
@@ -207,13 +132,15 @@ class _Run:
     def __init__(
         self,
         tasks: Sequence[Task],
-        folder: Path,
+        folder: WorkFolder,
         engine: Engine,
         patience: float,
         watch: Callable[[int], None] | None,
     ) -> None:
         self.folder, self.engine, self.patience, self.watch = folder, engine, patience, watch
-        self.found = {t.name: r for t in tasks if (r := finished(folder, t.name)) is not None}
+        there = folder.names()
+        known = [task.name for task in tasks if f"{task.name}.json" in there]
+        self.found = {name: r for name in known if (r := finished(folder, name)) is not None}
         self.waiting = {task.name: task for task in tasks if task.name not in self.found}
         self.losses = 0
         self.broken = False
@@ -223,13 +150,14 @@ class _Run:
     def on(self, executor: Executor) -> None:
         """Use an executor until all is done or it breaks."""
         self.broken, self.moved = False, time.monotonic()
-        for name in self.waiting:
-            (self.folder / f"{name}.progress").unlink(missing_ok=True)  # of a lost worker
-        futures = {executor.submit(perform, t, self.folder): n for n, t in self.waiting.items()}
+        for name in list(self.folder.said(self.waiting)):
+            self.folder.silence(name)  # of a lost worker
+        address = self.folder.address
+        futures = {executor.submit(perform, t, address): n for n, t in self.waiting.items()}
         heard = {name: ("", time.monotonic()) for name in self.waiting}
         try:
             while futures:
-                done, _ = wait(futures, timeout=POLL, return_when=FIRST_COMPLETED)
+                done, _ = wait(futures, timeout=PAUSE, return_when=FIRST_COMPLETED)
                 again = [name for future in done if self._lost(future, name := futures.pop(future))]
                 self._tell(bool(done))
                 silent = self._silent(heard)
@@ -243,9 +171,9 @@ class _Run:
                 if self.broken or (self.engine.breaks and silent):
                     return  # finished work is found again; the rest is redone
                 for name in again:
-                    (self.folder / f"{name}.progress").unlink(missing_ok=True)
+                    self.folder.silence(name)
                     heard[name] = ("", time.monotonic())
-                    futures[executor.submit(perform, self.waiting[name], self.folder)] = name
+                    futures[executor.submit(perform, self.waiting[name], address)] = name
                 if self.watch is not None:
                     self.watch(self._reported())
                 futures = {f: name for f, name in futures.items() if name in self.waiting}
@@ -258,19 +186,30 @@ class _Run:
         now = time.monotonic()
         if now - self.looked >= NEWS_SECONDS:
             self.looked = now
-            for line in self.engine.news():
+            for line in self._heard(self.engine.news, list[str]()):
                 LOG.warning("%s", line)
         if any_done:
             self.moved, self.quiet = now, False
         still = now - self.moved
-        if still > max(self.patience, START_SECONDS) + 2 * POLL:  # what hangs is ended first
+        if still > max(self.patience, START_SECONDS) + 2 * PAUSE:  # what hangs is ended first
             raise RuntimeError(
-                f"no task has moved for {still:.0f} seconds: {self.engine.state()}. What is "
+                f"no task has moved for {still:.0f} seconds: {self._state()}. What is "
                 "finished is kept, and the same call goes on from there."
             )
         if still > QUIET_SECONDS and not self.quiet:
             self.quiet = True
-            LOG.warning("no task has moved for %.0f seconds: %s", still, self.engine.state())
+            LOG.warning("no task has moved for %.0f seconds: %s", still, self._state())
+
+    def _state(self) -> str:
+        return self._heard(self.engine.state, "its engine does not answer")
+
+    def _heard(self, ask: Callable[[], T], otherwise: T) -> T:
+        """What an engine tells, unless it has just been lost: that alone ends no run."""
+        try:
+            return ask()
+        except Exception as error:
+            LOG.debug("an engine did not answer", exc_info=error)
+            return otherwise
 
     def _lost(self, future: "Future[Record]", name: str) -> bool:
         """Record the outcome of a future; return whether its worker was lost."""
@@ -296,9 +235,9 @@ class _Run:
 
     def _silent(self, heard: dict[str, tuple[str, float]]) -> dict[str, str]:
         """Running tasks without a recent report, and their processes."""
-        now, silent = time.monotonic(), {}
+        now, silent, found = time.monotonic(), {}, self._said()
         for name in self.waiting:
-            said = self._said(name)
+            said = found.get(name, "")
             if said != heard[name][0]:
                 heard[name] = (said, now)
                 self.moved, self.quiet = now, False
@@ -308,14 +247,11 @@ class _Run:
                 LOG.warning("%s: no report for %.0f seconds, so it is ended", name, self.patience)
         return silent
 
-    def _said(self, name: str) -> str:
-        try:
-            said = (self.folder / f"{name}.progress").read_text(encoding="utf-8")
-        except OSError:
-            return ""
-        return said if len(said.split()) == 2 else ""
+    def _said(self) -> dict[str, str]:
+        """Whole reports of the tasks that wait."""
+        found = self.folder.said(self.waiting)
+        return {name: said for name, said in found.items() if len(said.split()) == 2}
 
     def _reported(self) -> int:
-        said = (self._said(name) for name in self.waiting)
         done = sum(record.get("n", 0) for record in self.found.values())
-        return done + sum(int(words.split()[0]) for words in said if words)
+        return done + sum(int(said.split()[0]) for said in self._said().values())

@@ -5,8 +5,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -133,6 +134,27 @@ class Location:
         with self._failure_explained():
             return self._files.open(self._path, "rb", cache_type="none")
 
+    def text(self) -> str | None:
+        """Text of the file, or None if there is no such file."""
+        try:
+            with self._failure_explained():
+                return bytes(self._files.cat_file(self._path)).decode()
+        except FileNotFoundError:
+            return None
+
+    def put(self, source: Path) -> None:
+        """Copy a file from here, under another name first, so that it is there whole or not."""
+        part = f"{self._path}.{secrets.token_hex(8)}.part"
+        with self._failure_explained("written"):
+            try:
+                self._files.put_file(str(source), part)
+                self._files.mv(part, self._path)
+            except BaseException:
+                with suppress(Exception):
+                    self._files.rm_file(part)
+                raise
+        self._files.invalidate_cache()
+
     def copy_to(self, target: Path) -> None:
         """Copy the file, whole or not at all."""
         before = self.mark()
@@ -143,14 +165,61 @@ class Location:
                 raise changed(self.name)
 
     @contextmanager
-    def _failure_explained(self) -> Iterator[None]:
+    def _failure_explained(self, what: str = "read") -> Iterator[None]:
         """Turn errors of any file system into OSErrors that name the file."""
         try:
             yield
         except FileNotFoundError as error:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.name) from error
         except Exception as error:
-            raise OSError(f"{self.name}: could not be read ({str(error)[:200]}).") from error
+            raise OSError(f"{self.name}: could not be {what} ({str(error)[:200]}).") from error
+
+
+class RemoteFolder(Location):
+    """A remote folder, whose files have one name each."""
+
+    def at(self, name: str) -> Location:
+        """A file of the folder."""
+        return Location(f"{self.url}/{name}")
+
+    def make(self) -> None:
+        """Make the folder, but none above it: a bucket, say."""
+        with self._failure_explained("written"), suppress(FileExistsError):
+            if not self._files.exists(self._path):
+                self._files.mkdir(self._path, create_parents=False)
+
+    def names(self) -> set[str]:
+        """Names of the files."""
+        self._files.invalidate_cache()
+        try:
+            with self._failure_explained():
+                found = self._files.ls(self._path, detail=True)
+        except FileNotFoundError:
+            return set()
+        return {PurePosixPath(one["name"]).name for one in found if one["type"] == "file"}
+
+    def texts(self, names: Iterable[str]) -> dict[str, str]:
+        """Texts of those files that are there."""
+        paths = [f"{self._path}/{name}" for name in names]
+        with self._failure_explained():
+            found = self._files.cat(paths, on_error="omit") if paths else {}
+        return {PurePosixPath(path).name: text.decode() for path, text in found.items()}
+
+    def write(self, name: str, text: str) -> None:
+        """Write a short file."""
+        with self._failure_explained("written"):
+            self._files.pipe_file(f"{self._path}/{name}", text.encode())
+
+    def forget(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with self._failure_explained("removed"), suppress(FileNotFoundError):
+            self._files.rm_file(f"{self._path}/{name}")
+
+    def remove(self) -> None:
+        """Remove the folder and what is in it."""
+        self._files.invalidate_cache()
+        with self._failure_explained("removed"), suppress(FileNotFoundError):
+            self._files.rm(self._path, recursive=True)
 
 
 def changed(name: str) -> ValueError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from similia.contract import Array
 from similia.files import limits
 from similia.files.locations import FETCHED
 from similia.safety.whole import make_folder, replacing
@@ -102,7 +103,7 @@ def vectors_of_tables(tables: Sequence["VectorTable"], target: Path) -> Path | N
     with replacing(target) as temporary, open(temporary, "wb") as file:
         write_header(file, shape, dtype)
 
-        def names() -> Iterator[list[Any] | None]:
+        def names() -> Iterator[Array | list[Any] | None]:
             for table in tables:
                 for block, own in table.blocks_with_ids():
                     if block.shape[1] != shape[1]:
@@ -116,9 +117,9 @@ def vectors_of_tables(tables: Sequence["VectorTable"], target: Path) -> Path | N
         return _write_ids(names(), target, shape[0])
 
 
-def _write_ids(names: Iterable[list[Any] | None], beside: Path, n: int) -> Path | None:
+def _write_ids(names: Iterable[Array | list[Any] | None], beside: Path, n: int) -> Path | None:
     """Write ids as they come: integers to .npy, texts to lines; None if they number the rows."""
-    integers, row = np.empty(n, np.int64), 0
+    integers, row = np.empty(0, np.int64), 0
     lines = beside.with_suffix(".ids.txt")
     found: set[str] = set()
     with open(lines, "w", encoding="utf-8") as file:
@@ -128,6 +129,10 @@ def _write_ids(names: Iterable[list[Any] | None], beside: Path, n: int) -> Path 
             values = np.asarray(own, object if isinstance(own[0], str) else None)
             found.add("integers" if values.dtype.kind in "iu" else "texts")
             if values.dtype.kind in "iu":
+                if not row:  # beyond int64 there are ids, too
+                    integers = np.empty(n, np.uint64 if values.dtype == np.uint64 else np.int64)
+                if (values.dtype == np.uint64) != (integers.dtype == np.uint64):
+                    raise ValueError(f"{beside}: ids must be all signed or all unsigned, got both.")
                 integers[row : row + len(values)] = values
                 row += len(values)
             else:

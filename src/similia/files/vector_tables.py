@@ -1,6 +1,7 @@
 """Vectors in Parquet and Arrow files."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -102,21 +103,26 @@ class VectorTable:
         """Ids of a range of rows."""
         return Ids(self._names(start, stop), stop - start).names()
 
-    def _names(self, start: int, stop: int) -> list[Any]:
+    def _names(self, start: int, stop: int) -> Array | list[Any]:
         if self.other_ids is not None:
-            return list(self.other_ids[start:stop].tolist())
+            return self.other_ids[start:stop]
         found = self.own_ids(start, stop)
-        return list(range(start, stop)) if found is None else found
+        return np.arange(start, stop) if found is None else found
 
-    def own_ids(self, start: int = 0, stop: int | None = None) -> list[Any] | None:
-        """Own ids of a range of rows, if the table has any; vectors are not read."""
+    def own_ids(self, start: int = 0, stop: int | None = None) -> Array | list[Any] | None:
+        """Own ids of a range of rows, if the table has any: integers as an array.
+
+        Vectors are not read.
+        """
         if self.id_column is None:
             return None
         parts = self.table.parts(start, stop)
         batches = self.table.batches([self.id_column], encoded=True, parts=parts)
-        found = [value for batch in batches for value in plain_values(batch.column(0))]
-        first = self.table.first_row(parts)
-        return found[start - first : None if stop is None else stop - first]
+        found = [_ids_of(batch.column(0)) for batch in batches]
+        own = slice(start - (first := self.table.first_row(parts)), stop and stop - first)
+        if found and all(isinstance(some, np.ndarray) for some in found):
+            return np.concatenate(found)[own]
+        return list(chain.from_iterable(found))[own]
 
     def _blocks(self, parts: range) -> Iterator[tuple[int, Array]]:
         """Yield all vectors of some parts of the file in blocks, after the first row of each."""
@@ -132,7 +138,7 @@ class VectorTable:
             yield row, block
             row += batch.num_rows
 
-    def blocks_with_ids(self) -> Iterator[tuple[Array, list[Any] | None]]:
+    def blocks_with_ids(self) -> Iterator[tuple[Array, Array | list[Any] | None]]:
         """Yield all vectors in blocks, with the ids that the table has; raise for what is none.
 
         A part of the file is closed before the next, so that no more of it is in memory.
@@ -145,7 +151,8 @@ class VectorTable:
             names = self._names(first, last) if has_ids and last > first else None
             for row, block in self._blocks(part):
                 self._check(row, np.asarray(np.isfinite(block).all(axis=1)))
-                yield block, names and names[row - first : row - first + len(block)]
+                own = slice(row - first, row - first + len(block))
+                yield block, None if names is None else names[own]
 
     def no_vector(self) -> RowError:
         """Reason why a row has no vector."""
@@ -154,6 +161,13 @@ class VectorTable:
     def _check(self, start: int, whole: NDArray[np.bool_]) -> None:
         for row in np.flatnonzero(~whole)[:1].tolist():
             BadRows().add(self.table.name, start + row + 1, self.no_vector())
+
+
+def _ids_of(column: Any) -> Array | list[Any]:
+    """Ids in a column: integers as an array, which takes a fifth of the memory of objects."""
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return np.asarray(column.to_numpy())
+    return plain_values(column)
 
 
 def _vector_columns(table: Table, asked: str | None, id_column: str | None) -> list[str]:

@@ -4,6 +4,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import compress
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -293,7 +294,7 @@ def _read_table(
         return X, ids
     for row in np.flatnonzero(~whole).tolist():
         _leave_out(path, row + 1, table.no_vector(), ids is not None, bad_rows)
-    return X[whole], [value for value, good in zip(ids or [], whole, strict=True) if good]
+    return X[whole], None if ids is None else list(compress(ids, whole))
 
 
 def is_ranged(path: Path | str) -> bool:

@@ -226,8 +226,8 @@ def check_any(n: int, name: str = "held-out queries") -> None:
 def queries_first(
     X: Side, queries: Array, grades: sparse.csr_array
 ) -> tuple[Side, sparse.csr_array]:
-    """Rows of X as items, queries first, so that item i is query i and can be left out."""
-    order = np.concatenate([queries, np.setdiff1d(np.arange(X.shape[0]), queries)])
+    """Rows of X as items, those that are queries first: item i is query i, to be left out."""
+    order = np.concatenate([queries, np.delete(np.arange(X.shape[0]), queries)])
     return rows_at(X, order), grades[:, order]
 
 
