@@ -100,7 +100,7 @@ def scores_of_pairs(widths: Widths, X: Views, Z: Views) -> Array:
         if not width:
             columns.append(dense(Z[name]))
         elif sparse.issparse(X[name]) and sparse.issparse(Z[name]):
-            products = X[name].astype(np.float64).multiply(Z[name])
+            products = sparse.csr_array(X[name], dtype=np.float64).multiply(Z[name])
             columns.append(np.asarray(products.sum(axis=1)).reshape(-1, 1))
         else:
             columns.append(wide_row_products(dense(X[name]), dense(Z[name]))[:, None])

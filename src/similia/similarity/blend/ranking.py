@@ -262,7 +262,7 @@ class BlendRanking(BlendState):
         for t in np.flatnonzero((slots >= 0) | np.isin(keys, memory.decided, kind="sort")):
             moved = np.zeros(self.matrix_part_.W.shape[1])
             if not self._is_wide:
-                moved = self._moved_by_W(self._base_rows(Q[[t]]))[0]
+                moved = self._moved_by_W(self._base_rows(Q[t : t + 1]))[0]
             found[t] = memory.bonuses(keys[t], slots[t], clicks.ranks, clicks.weights, moved)
         return found
 
@@ -411,7 +411,7 @@ class BlendRanking(BlendState):
         ]
 
     def _explained(self, Q: Views, Z: Views, q: int, z: int) -> Explanation:
-        one, other = Q[[q]], Z[[z]]
+        one, other = Q[q : q + 1], Z[z : z + 1]
         features = self._features(one, other)[0] * self.weights_
         parts = dict(zip(self.names_, features.tolist(), strict=True))
         parts["W"] = 0.0
