@@ -15,7 +15,7 @@ from similia.linalg.bound import gemm, sparse_forms, sparse_quadratic
 from similia.linalg.threads import SMALL, processors, side_by_side
 
 #: rows that are converted at a time
-ROWS_A_BLOCK = 256
+CONVERTED = 256
 PANEL = 96  #: fewest rows or columns of a panel that still keep a processor busy
 
 
@@ -74,7 +74,7 @@ def row_products(A, B):
 def wide_row_products(A, B):
     """Inner products of corresponding rows, in double precision."""
     found = np.empty(len(A))
-    for block in row_blocks(len(A), ROWS_A_BLOCK):  # copies that stay in the cache
+    for block in row_blocks(len(A), CONVERTED):  # copies that stay in the cache
         found[block] = np.vecdot(*(side[block].astype(np.float64, copy=False) for side in (A, B)))
     return found
 
