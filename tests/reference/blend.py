@@ -46,8 +46,12 @@ class Pair:
         self.clicks = self.passes = self.margin = self.judgement = 0.0
         self.tied = 0.0
 
-    def logit(self, up, down):
-        return up * self.clicks - down * self.passes + self.margin + self.judgement
+    def logit(self, up, down, alpha):
+        return self.of_clicks(up, down, alpha) + self.margin + self.judgement
+
+    def of_clicks(self, up, down, alpha):
+        n = max(self.clicks + self.passes * down / up, 1.0)
+        return (up * self.clicks - down * self.passes) / (1 + alpha * (n - 1))
 
     @property
     def observations(self):
@@ -91,7 +95,8 @@ class Blend:
         kept = [(b, of_clicks.FIXED, -of_clicks.LARGEST, of_clicks.LARGEST) for b in start]
         clicks = [*of_clicks.RATES, *of_clicks.LOOKS]
         again = of_clicks.SHOWN_AGAIN
-        relevance = [of_clicks.FALL_OF_LISTS, of_clicks.STEEP, of_clicks.LEVEL_OF_LISTS]
+        relevance = [of_clicks.FALL_OF_LISTS, of_clicks.STEEP]
+        relevance += [of_clicks.OWN_RATES, of_clicks.LEVEL_OF_LISTS]
         never = (again[0], of_clicks.FIXED, *again[2:])
         self.model = Newton([*clicks, never, *relevance, kept[0], *views[1:], *nuisances])
         self.alone = Newton([*clicks, again, *relevance, *kept, *nuisances])
@@ -128,12 +133,12 @@ class Blend:
     def rates(self):
         high = sigmoid(self.model.theta[0])
         low = high * np.exp(-self.model.theta[1])
-        return low, high, np.log(high / low), np.log((1 - low) / (1 - high))
+        return low, high, (np.log(high / low), np.log((1 - low) / (1 - high)), self.model.theta[7])
 
     def published(self):
-        _, _, up, down = self.rates()
-        views = self.model.theta[8 : 8 + len(self.start)]
-        return np.array([trust(self.evidence), up, down, self.model.theta[6], *views])
+        up, down, alpha = self.rates()[2]
+        views = self.model.theta[9 : 9 + len(self.start)]
+        return np.array([trust(self.evidence), up, down, self.model.theta[6], alpha, *views])
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -160,8 +165,8 @@ class Blend:
         nuisance = np.zeros((len(x), 0)) if nuisance is None else nuisance
         known, items = self._met(query, time), [tuple(row) for row in np.c_[x, rows]]
         centred = np.c_[x - x.mean(axis=0), nuisance]
-        _, _, up, down = self.rates()
-        m = np.array([self._logit(known, item, up, down) for item in items])
+        worth = self.rates()[2]
+        m = np.array([self._logit(known, item, worth) for item in items])
         met = np.array([known is not None and item in known.pairs for item in items], float)
         gains = gains / max(gains.max(), 1.0)
         if len(x) == 2 and not place.any() and gains[0] != gains[1]:
@@ -177,7 +182,10 @@ class Blend:
         else:
             first = min(place[gains > 0], default=np.inf)
             above = np.array(first < place, float)
-            passes = self._trials(centred, m, met, gains, looks, above, trusted, weight)
+            passes = self._trials(
+                *(centred, m, self._slopes(known, items, worth), met),
+                *(gains, looks, above, trusted, weight),
+            )
             for item, gain, passed in zip(items, gains, passes, strict=True):
                 if known is None:
                     continue
@@ -192,7 +200,7 @@ class Blend:
         if len(x) == 2 and not place.any() and gains[0] < gains[1]:
             order = (1, 0)
         if known is not None:
-            wanted = [self._logit(known, item, up, down) for item in items]
+            wanted = [self._logit(known, item, worth) for item in items]
             for _ in range(of_memory.SWEEPS):
                 for i in order:
                     r = rows[i] / self.lengths[1] - self.mean
@@ -206,10 +214,16 @@ class Blend:
         if pair.observations > constants.OBSERVATIONS:
             pair.scale(constants.OBSERVATIONS / pair.observations)
 
-    def _logit(self, known, item, up, down):
+    def _logit(self, known, item, worth):
         if known is None or item not in known.pairs:
             return 0.0
-        return known.pairs[item].logit(up, down)
+        return known.pairs[item].logit(*worth)
+
+    def _slopes(self, known, items, worth):
+        """Slopes of memory by α, by finite differences; it is a ratio of two lines."""
+        up, down, alpha = worth
+        apart = [self._logit(known, i, (up, down, alpha + d)) for d in (1e-6, -1e-6) for i in items]
+        return (np.array(apart[: len(items)]) - apart[len(items) :]) / 2e-6
 
     def _met(self, query, time):
         if not self.budget:
@@ -231,11 +245,12 @@ class Blend:
 
     def _compare(self, query, x, rows, m, better, weight):
         gap, apart = x[better] - x[1 - better], m[better] - m[1 - better]
-        margin = self.model.theta[6] * (self.model.theta[8:] @ gap)
+        margin = self.model.theta[6] * (self.model.theta[9:] @ gap)
         logit = margin + self.model.theta[6] * apart
         for sign, model, known in ((1, self.model, apart), (-1, self.alone, 0.0)):
-            tau, views = model.theta[6], model.theta[8:] @ gap
-            slopes, s = np.r_[np.zeros(6), views + known, 0.0, tau * gap], tau * (views + known)
+            tau, views = model.theta[6], model.theta[9:] @ gap
+            slopes = np.r_[np.zeros(6), views + known, 0.0, 0.0, tau * gap]
+            s = tau * (views + known)
             q = sigmoid(s)
             P = SLIP / 2 + (1 - SLIP) * q
             slope = (1 - SLIP) * q * (1 - q) / P
@@ -282,24 +297,28 @@ class Blend:
             step = weight * slope * s / self.precision
             self.weight = np.clip(self.weight + step, 0.0, of_weight.LARGEST)
 
-    def _trials(self, x, m, met, gains, looks, above, judged, weight):
+    def _trials(self, x, m, m_slopes, met, gains, looks, above, judged, weight):
         V, n = len(self.start), len(x)
-        low, high, _, down = self.rates()
+        low, high, (_, down, _) = self.rates()
         gained, steps = np.zeros(n), []
-        for sign, model, known in ((1, self.model, m), (-1, self.alone, np.zeros(n))):
+        none = np.zeros(n)
+        for sign, model, known, moves in (
+            (1, self.model, m, m_slopes),
+            (-1, self.alone, none, none),
+        ):
             r_1 = sigmoid(model.theta[0])
             r_0 = r_1 * np.exp(-model.theta[1])
             e = np.exp(-model.theta[2] * looks - model.theta[3] * above)
             e = np.maximum(e, constants.LEAST_LOOK)
             one, none = (1 - JUDGED, JUDGED) if judged else (e * r_1, e * r_0)
-            again, fall, level = model.theta[4], model.theta[5], model.theta[7]
+            again, fall, level = model.theta[4], model.theta[5], model.theta[8]
             before = x[:, :V] @ self.start
-            logit = level + again * met + x[:, V:] @ model.theta[8 + V :] + known
-            rho = sigmoid(logit + fall * before + x[:, :V] @ (model.theta[8 : 8 + V] - self.start))
+            logit = level + again * met + x[:, V:] @ model.theta[9 + V :] + known
+            rho = sigmoid(logit + fall * before + x[:, :V] @ (model.theta[9 : 9 + V] - self.start))
             mu = none + (one - none) * rho
             slope = ((one - none) * rho * (1 - rho))[:, None]
             J = np.c_[mu * (1 - r_1), -none * (1 - rho), -mu * looks, -mu * above]
-            of_rho = np.c_[met, before, np.zeros(n), np.ones(n), x]
+            of_rho = np.c_[met, before, np.zeros(n), moves, np.ones(n), x]
             J = np.c_[J * (not judged), slope * of_rho]
             plain = none + (one - none) * sigmoid(logit + fall * before)
             log_P, before = (gains * np.log(P) + (1 - gains) * np.log(1 - P) for P in (mu, plain))
@@ -328,14 +347,14 @@ class Blend:
     # -- ranking -------------------------------------------------------------------------------
 
     def scores(self, query, x, rows):
-        share, up, down, tau = self.ranks[:4]
-        weights = self.start + share * (self.ranks[4:] - self.start)
+        share, up, down, tau, alpha = self.ranks[:5]
+        weights = self.start + share * (self.ranks[5:] - self.start)
         W = self.weight * trust(self.turned) / tau * (query / self.lengths[0]) @ self.W
         items = [tuple(row) for row in np.c_[x, rows]]
         bonus = {}
         known = self.known.get(tuple(query))
         for item, pair in known.pairs.items() if known else ():
-            learnt = pair.logit(up, down) - pair.judgement
+            learnt = pair.logit(up, down, alpha) - pair.judgement
             bonus[item] = share * learnt + pair.judgement
         own = [d for d in self.decided if d[0] == tuple(query)][-of_memory.KEPT :]
         last = sorted({d[1] for d in own})[-of_memory.LISTS :]

@@ -15,10 +15,12 @@ from similia.updates.blend import (
     ABOVE,
     CLICKS,
     ONE,
+    OWN,
     PASSES,
     PLACE,
     RATE,
     RATIO,
+    remembered_of,
     sigmoid,
 )
 from tests.reference import blend as naive
@@ -242,9 +244,10 @@ def test_trust_comes_back_after_many_clicks_at_random():
     assert blend.trust_["clicks"] > 0.9
 
 
-def test_a_change_of_taste_is_followed_within_a_few_lists_of_the_query():
+@pytest.mark.parametrize("seed", range(3))
+def test_a_change_of_taste_is_followed_within_a_few_lists_of_the_query(seed):
     """At most 16 observations of a pair count, however often it was clicked before."""
-    world = World(0)
+    world = World(seed)
     blend = world.begun()
     world.search(blend, 600)
     shown, n = np.arange(10)[None], 60
@@ -252,7 +255,7 @@ def test_a_change_of_taste_is_followed_within_a_few_lists_of_the_query():
     liked, other = (np.tile(np.eye(10)[[i]], (n, 1)) for i in (0, 1))
     rows = np.tile(shown, (n, 1))
     blend.learn(world.Q, log_of(asked, rows, liked), items=world.Z)
-    blend.learn(world.Q, log_of(asked[:25], rows[:25], other[:25]), items=world.Z)
+    blend.learn(world.Q, log_of(asked[:32], rows[:32], other[:32]), items=world.Z)
     scores = blend.pairwise_score(world.Q[:1], world.Z[:2])[0]
     assert scores[1] > scores[0]
 
@@ -283,6 +286,44 @@ def test_weights_stay_near_the_start_among_what_they_chose(monkeypatch):
             moved.append(np.abs(blend.clicks_part_.theta[ONE + 1 : ONE + 3] - start).max())
         found.append(np.max(moved))
     assert found[0] < 0.15 < found[1]
+
+
+def liked_anyway(blend, world, n, *, own):
+    """Show ten to thirty queries n times; of the irrelevant some are clicked, always the same."""
+    rate = world.rng.beta(1, 3, size=world.relevant.shape) if own else np.full((30, 80), 0.25)
+    rate[world.relevant] = 0.6
+    for _ in range(n):
+        for asked in np.arange(30).reshape(3, 10):
+            rows = np.argsort(-blend.pairwise_score(world.Q[asked], world.Z), axis=1)[:, :10]
+            looked = world.rng.random(rows.shape) < np.arange(1, 11) ** -0.6
+            clicks = looked & (world.rng.random(rows.shape) < rate[asked[:, None], rows])
+            blend.learn(world.Q, log_of(asked, rows, clicks), items=world.Z)
+
+
+def test_clicks_of_pairs_that_have_their_own_rates_are_found_to_be_alike():
+    """People who go on clicking what is not relevant, and people who err anew each time."""
+    found = []
+    for own in (True, False):
+        worlds = [World(seed) for seed in range(3)]
+        blends = [world.begun() for world in worlds]
+        for blend, world in zip(blends, worlds, strict=True):
+            liked_anyway(blend, world, 20, own=own)
+        found.append([blend.clicks_part_.theta[OWN] for blend in blends])
+    assert np.mean(found[0]) > np.mean(found[1]) + 0.1
+
+
+@settings(max_examples=20)
+@given(st.floats(0.05, 1), st.floats(0, 16), st.floats(0, 16))
+def test_what_is_observed_of_a_pair_again_and_again_has_a_bound(alpha, clicks, passes):
+    """Whatever is observed of it, it is worth no more than 1/α clicks, or as much against it."""
+    up, down = 1.7, 0.6
+    pairs, ranks = np.zeros((1, 5)), np.array([1.0, up, down, 0.5, alpha])
+    pairs[0, [CLICKS, PASSES]] = clicks, passes
+    found, total = remembered_of(pairs, ranks)[0], up * clicks - down * passes
+    assert abs(found) <= up / alpha + 1e-9
+    assert found * total >= 0
+    ranks[4] = 0.0
+    assert remembered_of(pairs, ranks)[0] == pytest.approx(total)
 
 
 def test_one_view_has_nothing_to_learn_but_memory():
@@ -389,7 +430,8 @@ def test_vectors_say_of_judged_items_what_boosts_say():
     rows = np.argsort(-blend.pairwise_score(world.Q[asked], world.Z), axis=1)[:, :4]
     lists = log_of(asked, rows, np.array([[0, 1, 0, 0]]))
     blend.learn(world.Q, lists, items=world.Z)
-    blend.clicks_part_.ranks[:4] = [1.0, *_worth(blend), 0.5]  # as of now
+    alpha = blend.clicks_part_.theta[OWN]
+    blend.clicks_part_.ranks[:5] = [1.0, *_worth(blend), 0.5, alpha]  # as of now
     told = blend.pairwise_score(world.Q[asked], world.Z[rows[0]])[0]
     nearly = (blend.query_vectors(world.Q[asked]) @ world.Z[rows[0]].T)[0]
     mean = blend.query_vectors(world.Q[asked]) - blend.query_vectors(

@@ -10,9 +10,12 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from similia.linalg.blocks import row_blocks
 from similia.linalg.bound import gemm, sparse_forms, sparse_quadratic
 from similia.linalg.threads import SMALL, processors, side_by_side
 
+#: rows that are converted at a time
+CONVERTED = 256
 PANEL = 96  #: fewest rows or columns of a panel that still keep a processor busy
 
 
@@ -68,9 +71,12 @@ def row_products(A, B):
     return np.vecdot(A, B)
 
 
-def wide_row_products(A, a, B, b):
-    """Inner products of rows a of A with rows b of B, in double precision."""
-    return np.einsum("ij,ij->i", A[a], B[b], dtype=np.float64)
+def wide_row_products(A, B):
+    """Inner products of corresponding rows, in double precision."""
+    found = np.empty(len(A))
+    for block in row_blocks(len(A), CONVERTED):  # copies that stay in the cache
+        found[block] = np.vecdot(*(side[block].astype(np.float64, copy=False) for side in (A, B)))
+    return found
 
 
 def sparse_rows(X):

@@ -22,6 +22,11 @@ def _multipliers(n: int) -> NDArray[np.uint64]:
     return 2 * drawn + np.uint64(1)
 
 
+@cache
+def _key_of_zeros(n: int) -> np.uint64:
+    return _mixed(np.zeros(n), _multipliers(n)).sum()
+
+
 def row_keys(X: Any) -> NDArray[np.uint64]:
     """Σ_i mix((bits of x_i + 1) k_i), mixed again, modulo 2⁶⁴, for odd random k_i.
 
@@ -34,7 +39,7 @@ def row_keys(X: Any) -> NDArray[np.uint64]:
         # The sum of a row of zeros, with what its entries change.
         k = k[X.indices]
         changes = np.append(np.uint64(0), np.cumsum(_mixed(X.data, k) - _mixed(0.0 * X.data, k)))
-        totals += _mixed(np.zeros(X.shape[1]), _multipliers(X.shape[1])).sum()
+        totals += _key_of_zeros(X.shape[1])
         totals += changes[X.indptr[1:]] - changes[X.indptr[:-1]]
     else:
         for block in row_blocks(len(X), ROWS_A_BLOCK):

@@ -66,7 +66,7 @@ def read_shares(path: PathLike) -> dict[str, dict[str, float]]:
     start, ranks, numbers = read_some(path, document, names).values()
     try:
         views = decode_all({"names_": document["attributes"]["names_"]}, {})["names_"]
-        trust, _, _, steepness, *learnt = ranks.tolist()
+        trust, _, _, steepness, _, *learnt = ranks.tolist()
         weights = start + trust * (np.array(learnt) - start)
         return {
             "start": dict(zip(views, start.tolist(), strict=True)),

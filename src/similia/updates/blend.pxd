@@ -4,7 +4,7 @@ cpdef enum:
     JUDGED = 1
     COMPARED = 2
 # places in θ before the weights of one, of the views and of the nuisances; AGAIN is for what was
-# shown for the query before, FALL is s, STEEP is τ
+# shown for the query before, FALL is s, STEEP is τ, OWN is α
 cpdef enum:
     RATE = 0
     RATIO = 1
@@ -13,7 +13,8 @@ cpdef enum:
     AGAIN = 4
     FALL = 5
     STEEP = 6
-    ONE = 7
+    OWN = 7
+    ONE = 8
 # what is kept of a pair: clicks, passes, log odds by comparisons and by judgements, and ties
 cpdef enum:
     CLICKS = 0
@@ -27,7 +28,8 @@ cpdef enum:
     UP = 1
     DOWN = 2
     TAU = 3
-    VIEWS = 4
+    ALPHA = 4
+    VIEWS = 5
 # lists between two publications of what ranks for all queries
 cpdef enum:
     PUBLISHED = 16

@@ -8,6 +8,7 @@ ABOVE: int
 AGAIN: int
 FALL: int
 STEEP: int
+OWN: int
 ONE: int
 CLICKS: int
 PASSES: int
@@ -18,6 +19,7 @@ TRUST: int
 UP: int
 DOWN: int
 TAU: int
+ALPHA: int
 VIEWS: int
 PUBLISHED: int
 SLIP: float
@@ -33,6 +35,7 @@ def sigmoid(x: float) -> float: ...
 def solve(A, x) -> None: ...
 def trust(evidence: float) -> float: ...
 def publish(theta, evidence, ranks) -> None: ...
+def remembered_of(pairs, ranks): ...
 def learn_lists(
     starts,
     kinds,

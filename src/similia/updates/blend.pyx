@@ -4,16 +4,18 @@ An item is relevant to a query with the probability ρ. A relevant item that is 
 with the rate r₁, another with r₀; the place, and whether something was clicked above, say how
 probably it is looked at. With what is remembered of the pair, m, before a list is learnt:
 
-    logit ρ = level + (s β₀ + β - β₀)ᵀx + m,   m = A·clicks - B·passes,   A = log r₁/r₀,  B = log (1-r₀)/(1-r₁)
+    logit ρ = level + (s β₀ + β - β₀)ᵀx + m,        A = log r₁/r₀,   B = log (1-r₀)/(1-r₁)
+    m = (A·clicks - B·passes)/(1 + α(n - 1)),       n = max(clicks + passes·B/A, 1)
     P(click at place k) = e (r₀ + (r₁-r₀) ρ),       log e = -γ log k - κ (clicked above?)
     clicks += click,   passes += log((1-e r₀)/(1-e r₁))/B  where there is none
-    θ = (logit r₁, A, γ, κ, s, level, β):   P += Jᵀ diag(1/μ(1-μ)) J,   θ += P⁻¹Jᵀ (click-μ)/(μ(1-μ))
+    θ = (logit r₁, A, γ, κ, s, α, level, β):   P += Jᵀ diag(1/μ(1-μ)) J,   θ += P⁻¹Jᵀ (click-μ)/(μ(1-μ))
 
-The first line is Bayes' rule for each item. θ takes one online Newton step a list, within bounds.
-What a trusted person judged is the same with e = 1 and known rates. A comparison is learnt by its
-margin, P(better) = ε/2 + (1-ε) σ(τ (logit of better - logit of worse)). The start alone learns the
-same with β as it was, and of what was shown before only that it was: evidence is how much better
-than that lists are predicted.
+The first line is Bayes' rule for each item. A pair has a click rate of its own, too, so its n
+observations are alike and count as n/(1 + α(n-1)), as answers from one household do. θ takes one
+online Newton step a list, within bounds. What a trusted person judged is the same with e = 1 and
+known rates. A comparison is learnt by its margin, P(better) = ε/2 + (1-ε) σ(τ (logit of better -
+logit of worse)). The start alone learns the same with β as it was, and of what was shown before
+only that it was: evidence is how much better than that lists are predicted.
 """
 
 import numpy as np
@@ -123,7 +125,7 @@ cpdef double trust(double evidence) noexcept nogil:
 cpdef void publish(
     const double[::1] theta, const double[::1] evidence, double[::1] ranks
 ) noexcept nogil:
-    """Copy what ranks for all queries: trust, what a click and a pass are worth, τ, and weights."""
+    """Copy what ranks for all queries: trust, what a click and a pass are worth, τ, α, weights."""
     cdef Py_ssize_t v
     cdef double high, low
     high = sigmoid(theta[RATE])
@@ -132,6 +134,7 @@ cpdef void publish(
     ranks[UP] = theta[RATIO]
     ranks[DOWN] = log((1.0 - low) / (1.0 - high))
     ranks[TAU] = theta[STEEP]
+    ranks[ALPHA] = theta[OWN]
     for v in range(VIEWS, ranks.shape[0]):
         ranks[v] = theta[ONE + 1 + v - VIEWS]
 
@@ -139,11 +142,13 @@ cpdef void publish(
 cdef Py_ssize_t find_pair(
     const unsigned long long[:, ::1] known, Py_ssize_t slot, unsigned long long item
 ) noexcept nogil:
-    """Place of an item among those remembered of a query; -1 if it is none."""
+    """Place of an item among those remembered of a query, the free ones last; -1 if it is none."""
     cdef Py_ssize_t place
     for place in range(known.shape[1]):
         if known[slot, place] == item:
             return place
+        if not known[slot, place]:
+            break
     return -1
 
 
@@ -156,7 +161,10 @@ cdef Py_ssize_t place_of_pair(
     for place in range(known.shape[1]):
         if known[slot, place] == item:
             return place
-        total = observations(pairs, slot, place) if known[slot, place] else -1.0
+        if not known[slot, place]:
+            chosen = place
+            break
+        total = observations(pairs, slot, place)
         if total < least:
             least, chosen = total, place
     known[slot, chosen] = item
@@ -185,12 +193,25 @@ cdef void bound_pair(double[:, :, ::1] pairs, Py_ssize_t slot, Py_ssize_t place)
 
 
 cdef double remembered(
-    const double[:, :, ::1] pairs, Py_ssize_t slot, Py_ssize_t place, double up, double down
+    const double[::1] pair, double up, double down, double alpha, double* slope
 ) noexcept nogil:
-    """Log odds of what is remembered of a pair."""
-    cdef double found
-    found = up * pairs[slot, place, CLICKS] - down * pairs[slot, place, PASSES]
-    return found + pairs[slot, place, MARGIN] + pairs[slot, place, JUDGEMENT]
+    """Log odds of what is remembered of a pair, and their slope by α."""
+    cdef double others = max(pair[CLICKS] + pair[PASSES] * down / up - 1.0, 0.0)
+    cdef double count = 1.0 + alpha * others
+    cdef double found = (up * pair[CLICKS] - down * pair[PASSES]) / count
+    slope[0] = -found * others / count
+    return found + pair[MARGIN] + pair[JUDGEMENT]
+
+
+def remembered_of(const double[:, ::1] pairs, const double[::1] ranks):
+    """What ranks of pairs: clicks and comparisons as far as they are trusted, and judgements."""
+    cdef double[::1] found = np.zeros(pairs.shape[0])
+    cdef double unused, learnt
+    cdef Py_ssize_t i
+    for i in range(pairs.shape[0]):
+        learnt = remembered(pairs[i], ranks[UP], ranks[DOWN], ranks[ALPHA], &unused)
+        found[i] = ranks[TRUST] * learnt + (1 - ranks[TRUST]) * pairs[i, JUDGEMENT]
+    return np.asarray(found)
 
 
 cdef double looked_at(
@@ -216,6 +237,7 @@ cdef double observe_list(
     double first,
     const double[:, ::1] x,
     const double[::1] known,
+    const double[::1] known_slopes,
     const unsigned char[::1] met,
     const double[::1] start,
     const double[::1] theta,
@@ -254,6 +276,7 @@ cdef double observe_list(
         slopes[PLACE] = 0.0 if judged else -mu * places[j]
         slopes[ABOVE] = 0.0 if judged else -mu * above
         slopes[AGAIN], slopes[FALL], slopes[STEEP] = slope * met[j], slope * before, 0.0
+        slopes[OWN] = slope * known_slopes[j]
         certain, gain = weight / (mu * (1 - mu)), gains[j]
         add_observation(precision, gradient, slopes, certain * (gain - mu), certain)
         total += weight * log_probability(mu, gain)
@@ -333,10 +356,11 @@ def learn_lists(
     cdef const unsigned char[::1] new = np.ascontiguousarray(fresh).view(np.uint8)
     cdef Py_ssize_t p = theta.shape[0], n_views = start.shape[0], t, begin, end, slot, place, kind, j, v
     cdef double[::1] nothing = np.zeros(len(items)), moved = np.zeros(len(items))
+    cdef double[::1] wanted_slopes = np.zeros(len(items))
     cdef unsigned char[::1] met = np.zeros(len(items), np.uint8)
     cdef double[::1] gradient = np.zeros(p), alone_gradient = np.zeros(p), slopes = np.zeros(p)
     cdef double[:, ::1] room = np.zeros((p, p))
-    cdef double weight, high, low, up, down, mean, first, gained, look, odds, unused, logit
+    cdef double weight, high, low, up, down, alpha, mean, first, gained, look, odds, unused, logit
     cdef bint judged
     odds = log((1 - JUDGED_SLIP) / JUDGED_SLIP)
     with nogil:
@@ -361,7 +385,7 @@ def learn_lists(
                 told[slot, 1] += min(weight, 1.0)
             high = sigmoid(theta[RATE])
             low = high * exp(-theta[RATIO])
-            up, down = theta[RATIO], log((1.0 - low) / (1.0 - high))
+            up, down, alpha = theta[RATIO], log((1.0 - low) / (1.0 - high)), theta[OWN]
             for v in range(1, n_views + 1):  # of a list, only differences between its items count
                 mean = 0.0
                 for j in range(begin, end):
@@ -374,7 +398,7 @@ def learn_lists(
                 if slot >= 0:
                     place = find_pair(known, slot, items[j])
                     if place >= 0:
-                        wanted[j] = remembered(pairs, slot, place, up, down)
+                        wanted[j] = remembered(pairs[slot, place], up, down, alpha, &wanted_slopes[j])
                         met[j] = 1
                 if gains[j] > 0.0:
                     first = min(first, orders[j])
@@ -394,10 +418,10 @@ def learn_lists(
                 judged = kinds[t] == JUDGED
                 gained = observe_list(
                     begin, end, judged, weight, gains, places, orders, first, x, wanted,
-                    met, start, theta, precision, gradient, slopes,
+                    wanted_slopes, met, start, theta, precision, gradient, slopes,
                 ) - observe_list(
                     begin, end, judged, weight, gains, places, orders, first, x, nothing,
-                    met, start, alone, alone_precision, alone_gradient, slopes,
+                    nothing, met, start, alone, alone_precision, alone_gradient, slopes,
                 )
                 for j in range(begin, end):  # how surely the item was looked at and left
                     look = looked_at(theta, places[j], first < orders[j], judged)
@@ -417,7 +441,7 @@ def learn_lists(
                     pairs[slot, place, CLICKS] += weight * gains[j]
                     pairs[slot, place, PASSES] += weight * (1 - gains[j]) * moved[j]
                 bound_pair(pairs, slot, place)
-                wanted[j] = remembered(pairs, slot, place, up, down)
+                wanted[j] = remembered(pairs[slot, place], up, down, alpha, &unused)
 
 
 def follow_lists(
@@ -426,8 +450,8 @@ def follow_lists(
     fresh,
     const double[:] left,
     const double[:] wanted,
-    const floating[:, :] rows,
-    const floating[:, :] spread,
+    const floating[:, ::1] rows,
+    const floating[:, ::1] spread,
     floating[:, ::1] vectors,
     Py_ssize_t sweeps,
 ):
@@ -437,8 +461,9 @@ def follow_lists(
     say the same of these items, one that leaves the others in place is likely.
     """
     cdef const unsigned char[::1] new = np.ascontiguousarray(fresh).view(np.uint8)
+    cdef double[::1] lengths = np.vecdot(rows, spread).astype(np.float64)
     cdef Py_ssize_t t, slot, d, j
-    cdef double score, length, step
+    cdef floating score, step
     with nogil:
         for t in range(slots.shape[0]):
             slot = slots[t]
@@ -448,14 +473,13 @@ def follow_lists(
                 vectors[slot, d] *= <floating>(0.0 if new[t] else left[t])
             for _ in range(sweeps):
                 for j in range(starts[t], starts[t + 1]):
-                    score = length = 0.0
-                    for d in range(vectors.shape[1]):
-                        score += rows[j, d] * vectors[slot, d]
-                        length += rows[j, d] * spread[j, d]
-                    if length > 1e-12:
-                        step = (wanted[j] - score) / length
+                    if lengths[j] > 1e-12:
+                        score = 0.0
                         for d in range(vectors.shape[1]):
-                            vectors[slot, d] += <floating>(step * spread[j, d])
+                            score += rows[j, d] * vectors[slot, d]
+                        step = <floating>((wanted[j] - score) / lengths[j])
+                        for d in range(vectors.shape[1]):
+                            vectors[slot, d] += step * spread[j, d]
 
 
 def obey_vector(

@@ -13,7 +13,7 @@ from similia.base import validated
 from similia.contract import Array, Indices, Matrix, Side
 from similia.feedback.impressions import Impressions
 from similia.feedback.sampling import TRIPLET_SAMPLERS, triplets_drawn
-from similia.linalg.blocks import dense, row_blocks, rows_of
+from similia.linalg.blocks import row_blocks
 from similia.linalg.threads import single_blas_thread
 from similia.parameters import parameter
 from similia.progress import Advance, progress
@@ -280,10 +280,11 @@ class Blend(BlendRanking):
         clicks, memory = self.clicks_part_, self.memory_part_
         kinds = kinds_of(part)
         shown, items, gains = in_order(part, kinds)
-        asked = np.repeat(part.queries, np.diff(part.starts))
-        scores = _bounded(self._features(X, Z, asked, items), LARGEST_SCORE)
-        queries = rows_of(X[self.widths_[0][0]], part.queries, self._dtype)
-        keys, item_keys = self._query_keys(X, part.queries), self._item_keys(Z, items)
+        asked, seen = X[part.queries], Z[items]
+        counts = np.diff(part.starts)
+        features = self._features(asked[np.repeat(np.arange(len(part)), counts)], seen)
+        scores = _bounded(features, LARGEST_SCORE)
+        keys, item_keys = self._query_keys(asked), self._item_keys(seen)
         slots, fresh, ages = memory.take(keys, self.memory, times)
         fading = 0.5 ** (1 / self.half_life) if self.half_life else 1.0
         left, wanted, margins = fading**ages, np.zeros(len(items)), np.zeros(len(part))
@@ -306,7 +307,7 @@ class Blend(BlendRanking):
         ties = np.flatnonzero(compared & (part.weights <= TIE))
         for side in (0, 1):
             memory.tie(slots[ties], item_keys[part.starts[ties] + side])
-        rows = self._base_rows(Z, items) if not self._is_wide else np.zeros((len(items), 0))
+        rows = self._base_rows(seen) if not self._is_wide else np.zeros((len(items), 0))
         rows = _bounded(rows / self._scale(1))
         if not self._is_wide:
             apart = rows - self.mean_
@@ -317,7 +318,7 @@ class Blend(BlendRanking):
             lists = np.flatnonzero(compared)
             if len(lists):
                 first = part.starts[lists]
-                own = _bounded(dense(queries)[lists] / self._scale(0))
+                own = _bounded(self._base_rows(asked[lists]) / self._scale(0))
                 gaps = rows[first] - rows[first + 1]
                 self.matrix_part_.learn(own, gaps, margins[lists], part.weights[lists])
         if self.memory and part.trusted.any():

@@ -23,6 +23,9 @@ STEEP = (0.5, 0.5, 0.05, LARGEST)
 #: log odds of what was shown for the query before, whatever was clicked: people who see it again
 #: click less, and it was shown for good reason
 SHOWN_AGAIN = (0.0, 1.0, -LARGEST, LARGEST)
+#: how far clicks of one pair are alike beyond its relevance, 0 if not: people like some items that
+#: are not relevant, and go on clicking them
+OWN_RATES = (0.2, 0.2, 0.0, 1.0)
 #: how steeply relevance falls with the start among the items of lists: less than among all, as
 #: these are its first ones
 FALL_OF_LISTS = (0.5, 0.5, 0.0, LARGEST)
@@ -54,7 +57,7 @@ class ClickModel:
     #: logarithm of the ratio of the likelihoods, within bounds
     evidence: Array
     #: what ranks for all queries since it was published: trust, what a click and a pass are worth,
-    #: τ and weights
+    #: τ, α and weights
     ranks: Array
 
     @classmethod
@@ -73,7 +76,7 @@ class ClickModel:
         of what was shown before it knows only that it was.
         """
         n_nuisances = max(len(self.theta) - ONE - 1 - len(self.start), 0)
-        common = [*RATES, *LOOKS, SHOWN_AGAIN, FALL_OF_LISTS, STEEP, LEVEL_OF_LISTS]
+        common = [*RATES, *LOOKS, SHOWN_AGAIN, FALL_OF_LISTS, STEEP, OWN_RATES, LEVEL_OF_LISTS]
         views = [(weight, VIEW, -LARGEST, LARGEST) for weight in self.start]
         learnt = np.array([*common, *views, *[NUISANCE] * n_nuisances])
         alone = learnt.copy()

@@ -93,29 +93,18 @@ def names_of(widths: Widths) -> list[str]:
     ]
 
 
-def scores_of_pairs(widths: Widths, X: Views, Z: Views, queries: Indices, items: Indices) -> Array:
-    """Scores of all views for these pairs of rows, a column for each weight."""
+def scores_of_pairs(widths: Widths, X: Views, Z: Views) -> Array:
+    """Scores of corresponding rows in all views, a column for each weight."""
     columns = []
     for name, width, _ in widths:
         if not width:
-            columns.append(dense(rows_of(Z[name], items, np.float64)))
-            continue
-        pairs = (X[name], queries), (Z[name], items)
-        if all(sparse.issparse(side) for side, _ in pairs):
-            asked, rows = (rows_of(side, some, np.float64) for side, some in pairs)
-            columns.append(np.asarray(asked.multiply(rows).sum(axis=1)).reshape(-1, 1))
+            columns.append(dense(Z[name]))
+        elif sparse.issparse(X[name]) and sparse.issparse(Z[name]):
+            products = sparse.csr_array(X[name], dtype=np.float64).multiply(Z[name])
+            columns.append(np.asarray(products.sum(axis=1)).reshape(-1, 1))
         else:
-            (asked, of_asked), (rows, of_rows) = (_in_place(side, some) for side, some in pairs)
-            columns.append(wide_row_products(asked, of_asked, rows, of_rows)[:, None])
-    return np.ascontiguousarray(np.hstack(columns))
-
-
-def _in_place(side: Matrix, some: Indices) -> tuple[Array, Indices]:
-    """Rows for a compiled loop, and their places: a copy only of what it could not read safely."""
-    plain = type(side) is np.ndarray and side.flags.carray and len(some) > 0
-    if plain and some.min() >= 0 and some.max() < len(side):
-        return side, some.astype(np.intp, copy=False)
-    return dense(rows_of(side, some, side.dtype)), np.arange(len(some))
+            columns.append(wide_row_products(dense(X[name]), dense(Z[name]))[:, None])
+    return np.ascontiguousarray(np.hstack(columns), np.float64)
 
 
 def start_shapes(widths: Widths, X: Views, Z: Views) -> list[tuple[int, ...]]:
@@ -142,11 +131,9 @@ def measured(widths: Widths, X: Views, Z: Views) -> Measures:
         others = asked[:, None] != items if X is Z else np.ones((len(asked), len(items)), bool)
         comparing = [view for view, does in zip(scores, compares(widths), strict=True) if does]
         found, first = _found(comparing, others), _found(comparing[:1], others)
-        among_found, among_first, among_all = (
-            np.array([_covariance(view, view, which) for view in scores])
-            for which in (found, first, others)
-        )
-        common = np.array([_covariance(view, scores[0], others) for view in scores])
+        among_found, _ = _spread(scores, found)
+        among_first, _ = _spread(scores, first)
+        among_all, common = _spread(scores, others)
         agreement = common / np.sqrt(np.maximum(among_all * among_all[0], 1e-300))
         averages = np.array([view.mean() for view in scores])
     agreement = np.clip(np.nan_to_num(agreement), 0.0, 1.0)
@@ -218,9 +205,9 @@ def _scores_of_all(
 
 def _length(side: Matrix, some: Indices, *, between: bool = False) -> float:
     """Root mean square of the lengths of rows, or of differences between them."""
-    rows = dense(rows_of(side, some[:500], np.float64))
+    rows = rows_of(side, some[:500], np.float64)
     if between:
-        rows = rows - rows[np.random.default_rng(0).permutation(len(rows))]
+        rows = rows - rows[np.random.default_rng(0).permutation(rows.shape[0])]
     return float(np.sqrt(np.mean(row_products(rows, rows))))
 
 
@@ -234,13 +221,17 @@ def _found(scores: list[Array], others: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return found & others
 
 
-def _covariance(one: Array, other: Array, which: NDArray[np.bool_]) -> float:
-    """Mean over the queries of the covariance of two views among these items."""
+def _spread(scores: list[Array], which: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Variance of each view among these items, and covariance with the base: means over queries."""
     counts = np.maximum(which.sum(axis=1, keepdims=True), 1)
-    apart = [
-        (view - (view * which).sum(axis=1, keepdims=True) / counts) * which for view in (one, other)
-    ]
-    return float(np.nan_to_num(((apart[0] * apart[1]).sum(axis=1) / counts[:, 0]).mean()))
+    found, base = [], None
+    for view in scores:
+        apart = (view - (view * which).sum(axis=1, keepdims=True) / counts) * which
+        base = apart if base is None else base
+        products = (apart * other for other in (apart, base))
+        found.append([(product.sum(axis=1) / counts[:, 0]).mean() for product in products])
+    variances, common = np.nan_to_num(found).T
+    return variances, common
 
 
 def share_of_its_own(agreement: Array, first: Array, all_items: Array) -> Array:

@@ -10,17 +10,12 @@ from numpy.typing import NDArray
 from similia.contract import Array, Indices
 from similia.linalg.blas import products
 from similia.updates.blend import (
-    CLICKS,
-    DOWN,
-    JUDGEMENT,
-    MARGIN,
-    PASSES,
     TIES,
     TRUST,
-    UP,
     obey_bonuses,
     obey_vector,
     places_of,
+    remembered_of,
     take_slots,
 )
 
@@ -98,8 +93,7 @@ class Memory:
         ages = np.zeros(len(keys), np.intp)
         if budget:
             n = int(self.counts[0])
-            # Sorted, as a table of numbers beyond 2⁶³ fails in NumPy 2.0.
-            new = int((~np.isin(np.unique(keys), self.keys[:n], kind="sort")).sum())
+            new = len(np.unique(keys[self.places(keys) < 0]))
             self.reserve(max(n, min(n + new, budget)), len(self.decided))
             self.counts[0] = take_slots(
                 self.keys, self.times, n, budget, keys, times.astype(np.int64), slots, fresh, ages
@@ -234,9 +228,7 @@ class Memory:
     def remembered(self, slot: int, ranks: Array) -> tuple[Keys, Array]:
         """Items of a query, and what is added to their scores."""
         known = np.flatnonzero(self.items[slot])
-        pairs = self.pairs[slot, known]
-        found = ranks[UP] * pairs[:, CLICKS] - ranks[DOWN] * pairs[:, PASSES] + pairs[:, MARGIN]
-        return self.items[slot, known], ranks[TRUST] * found + pairs[:, JUDGEMENT]
+        return self.items[slot, known], remembered_of(self.pairs[slot, known], ranks)
 
     def bonuses(
         self, key: np.uint64, slot: int, ranks: Array, weights: Array, moved: Array

@@ -196,9 +196,9 @@ class BlendRanking(BlendState):
             found[block] = total
         known = self._known_bonuses(views)
         if any(len(items) for items, _, _ in known):
-            found += self._bonuses_of(known, place, self._item_keys(Z, triplets[:, 1]))
+            found += self._bonuses_of(known, place, self._item_keys(Z[triplets[:, 1]]))
             if differences:
-                found -= self._bonuses_of(known, place, self._item_keys(Z, triplets[:, 2]))
+                found -= self._bonuses_of(known, place, self._item_keys(Z[triplets[:, 2]]))
         return found
 
     def score(self, X: Side, y: ArrayLike, *, items: Side | None = None) -> float:
@@ -222,7 +222,8 @@ class BlendRanking(BlendState):
 
     def _query_views(self, Q: Views, *, remembered: bool) -> dict[str, Matrix]:
         """Vectors of queries for each view of the items, whose inner products add up."""
-        weights, found, column = self.clicks_part_.weights / self.units_, {}, 0
+        own_units = self.clicks_part_.weights
+        weights, found, column = own_units / self.units_, {}, 0
         for name, width, n in self.widths_:
             if width:
                 found[name] = Q[name] * Q[name].dtype.type(weights[column])
@@ -232,11 +233,10 @@ class BlendRanking(BlendState):
                 found[name] = np.broadcast_to(own, (Q.shape[0], n))
                 column += n
         if not self._is_wide and (remembered or self.matrix_part_.weight):
-            base, queries = self.widths_[0][0], self._queries(Q)
-            moved = self._moved_by_W(queries)
+            base, moved = self.widths_[0][0], self._moved_by_W(self._base_rows(Q))
             if remembered:
-                keys, clicks = self._query_keys(Q), self.clicks_part_
-                self.memory_part_.recall(moved, keys, clicks.ranks, clicks.weights)
+                ranks = self.clicks_part_.ranks
+                self.memory_part_.recall(moved, self._query_keys(Q), ranks, own_units)
             found[base] = dense(found[base]) + moved / self._scale(1)
         return found
 
@@ -262,7 +262,7 @@ class BlendRanking(BlendState):
         for t in np.flatnonzero((slots >= 0) | np.isin(keys, memory.decided, kind="sort")):
             moved = np.zeros(self.matrix_part_.W.shape[1])
             if not self._is_wide:
-                moved = self._moved_by_W(self._base_rows(Q, np.array([t])))[0]
+                moved = self._moved_by_W(self._base_rows(Q[t : t + 1]))[0]
             found[t] = memory.bonuses(keys[t], slots[t], clicks.ranks, clicks.weights, moved)
         return found
 
@@ -295,22 +295,20 @@ class BlendRanking(BlendState):
                 found[t] = memory[own[0]] + decisions[own[0]]
         return found
 
-    def _item_keys(self, Z: Views, rows: Indices | None = None) -> Keys:
+    def _item_keys(self, Z: Views) -> Keys:
         """A number for each item, by which it is recognised; never 0."""
-        found = np.zeros(Z.shape[0] if rows is None else len(rows), np.uint64)
+        found = np.zeros(Z.shape[0], np.uint64)
         for name, _, _ in self.widths_:
-            view = Z[name] if rows is None else rows_of(Z[name], rows, Z[name].dtype)
-            found = found * MIX + _keys_of(view)
+            found = found * MIX + _keys_of(Z[name])
         return found | ODD
 
-    def _query_keys(self, Q: Views, rows: Indices | None = None) -> Keys:
+    def _query_keys(self, Q: Views) -> Keys:
         """A number for each query, by which it is recognised: of its base view alone."""
-        rows = np.arange(Q.shape[0]) if rows is None else rows
-        return _keys_of(rows_of(Q[self.widths_[0][0]], rows, self._dtype)) | ODD
+        return _keys_of(Q[self.widths_[0][0]]) | ODD
 
-    def _features(self, X: Views, Z: Views, queries: Indices, items: Indices) -> Array:
-        """Scores of all views for these pairs of rows, in their units."""
-        return scores_of_pairs(self.widths_, X, Z, queries, items) / self.units_
+    def _features(self, Q: Views, Z: Views) -> Array:
+        """Scores of corresponding rows in all views, in their units."""
+        return scores_of_pairs(self.widths_, Q, Z) / self.units_
 
     @property
     def _is_wide(self) -> bool:
@@ -320,15 +318,9 @@ class BlendRanking(BlendState):
     def _dtype(self) -> Any:
         return self.matrix_part_.W.dtype
 
-    def _base_rows(self, views: Views, rows: Indices) -> Array:
-        return dense(rows_of(views[self.widths_[0][0]], rows, self._dtype))
-
-    def _queries(self, Q: Views) -> Array:
-        """A dense copy of the base view, in the precision of W."""
-        base = Q[self.widths_[0][0]]
-        if sparse.issparse(base):
-            return self._base_rows(Q, np.arange(Q.shape[0]))
-        return np.array(base, self._dtype, order="C")
+    def _base_rows(self, views: Views) -> Array:
+        """The base view, dense, in the precision of W."""
+        return np.ascontiguousarray(dense(views[self.widths_[0][0]]), self._dtype)
 
     def _scale(self, side: int) -> Any:
         """Typical length of queries (0), or of differences between items (1)."""
@@ -337,14 +329,15 @@ class BlendRanking(BlendState):
     def deviations(self, X: Views, Z: Views, triplets: Indices) -> Array:
         """Standard deviations of margins that a caller has checked: of weights, pairs, and W."""
         query, better, worse = triplets.T
-        gaps = self._features(X, Z, query, better) - self._features(X, Z, query, worse)
+        asked, sides = X[query], (Z[better], Z[worse])
+        gaps = np.subtract(*(self._features(asked, side) for side in sides))
         variances = np.vecdot(gaps @ self.clicks_part_.covariance(), gaps)
-        keys = self._query_keys(X, query)
-        for items in (better, worse):
-            variances += self.memory_part_.variances(keys, self._item_keys(Z, items))
+        keys = self._query_keys(asked)
+        for side in sides:
+            variances += self.memory_part_.variances(keys, self._item_keys(side))
         if not self._is_wide:
-            P = (self._base_rows(Z, better) - self._base_rows(Z, worse)) / self._scale(1)
-            Q = self._base_rows(X, query) / self._scale(0)
+            P = np.subtract(*map(self._base_rows, sides)) / self._scale(1)
+            Q = self._base_rows(asked) / self._scale(0)
             variances += self.matrix_part_.variances(Q, P) / self.clicks_part_.ranks[TAU] ** 2
         return np.sqrt(np.maximum(variances, 0.0))
 
@@ -393,8 +386,8 @@ class BlendRanking(BlendState):
 
     def _told_apart(self, X: Views, Z: Views, triplets: Indices) -> Array:
         """How likely people are to tell the two items of questions apart."""
-        keys = self._query_keys(X, triplets[:, 0])
-        items = [self._item_keys(Z, triplets[:, side]) for side in (1, 2)]
+        keys = self._query_keys(X[triplets[:, 0]])
+        items = [self._item_keys(Z[triplets[:, side]]) for side in (1, 2)]
         return self.memory_part_.told_apart(keys, np.column_stack(items))
 
     def explain(self, Q: Side, Z: Side | None = None) -> list[list[Explanation]]:
@@ -418,17 +411,17 @@ class BlendRanking(BlendState):
         ]
 
     def _explained(self, Q: Views, Z: Views, q: int, z: int) -> Explanation:
-        one, other = np.array([q]), np.array([z])
-        features = self._features(Q, Z, one, other)[0] * self.weights_
+        one, other = Q[q : q + 1], Z[z : z + 1]
+        features = self._features(one, other)[0] * self.weights_
         parts = dict(zip(self.names_, features.tolist(), strict=True))
         parts["W"] = 0.0
         if not self._is_wide:
-            moved = self._moved_by_W(self._base_rows(Q, one))[0]
-            parts["W"] = float(moved @ self._base_rows(Z, other)[0] / self._scale(1))
-        items, memory, decisions = self._known_bonuses(Q[one])[0]
-        own = items == self._item_keys(Z, other)[0]
+            moved = self._moved_by_W(self._base_rows(one))[0]
+            parts["W"] = float(moved @ self._base_rows(other)[0] / self._scale(1))
+        items, memory, decisions = self._known_bonuses(one)[0]
+        own = items == self._item_keys(other)[0]
         parts["memory"], parts["decisions"] = float(memory[own].sum()), float(decisions[own].sum())
-        behind = self.memory_part_.behind(self._query_keys(Q[one]), self._item_keys(Z, other))
+        behind = self.memory_part_.behind(self._query_keys(one), self._item_keys(other))
         told = {name: number for name, number in behind.items() if parts[name]}
         amounts = dict.fromkeys(told.values(), 0.0)
         for name, number in told.items():
