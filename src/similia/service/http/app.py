@@ -76,8 +76,6 @@ class Service:
                 f"some in {self.keys.path}; use another store, or put pictures into items as data:."
             )
         self.embedder: Embedder | None = open_embedder(settings)
-        #: what makes the view of words beside vectors, for the items of the first tenant
-        self._words = open_words(settings, "" if items is None else items.words)
         self._elsewhere = open_external(settings)
         self.traces = Traces() if settings.telemetry else None
         self.auth = Auth(settings, self.keys)
@@ -102,6 +100,8 @@ class Service:
                 "settings: items must be given to the process that writes, got some for one that "
                 "follows."
             )
+        #: what makes the view of words beside vectors, for the items of the first tenant
+        self._words = open_words(settings, "" if items is None else items.words)
         self._access = Access(settings.follow, settings.address, settings.served)
         self.tenants = self._new_tenants()
         #: other processes that serve the same database
