@@ -302,6 +302,10 @@ def main() -> int:
         )
         hour.run("index", "items.npy", "--model", "v", "-o", "views.index")
         hour.run("search", "views.index", "queries.npy", "--model", "v", says="p")
+        with hour.serving("items.parquet", "--tenant", "vectors") as url:
+            status = asked(f"{url}/v1/vectors/status")
+            same = '"views":.*"vectors","width":24.*"words","width":'
+            hour.see("serve: words are a view beside vectors, as in learn", status, same)
         print("-- 10,000 texts")
         make_shop(folder, *generated(10_000, rng), n_lists=2000)
         started = time.perf_counter()

@@ -127,6 +127,11 @@ class Settings:
     embedder_model: str = setting("", "Name of the model, for an endpoint.")
     embedder_key: str = setting("", "Key of the endpoint. Better in the environment.", secret=True)
     embedder_view: str = setting("vectors", "View that the embedder's vectors belong to.")
+    words: str = setting(
+        "",
+        "File of the words of items that have vectors and texts, for a process that is given no "
+        "items; none: they are no view of a new store. Items bring their own.",
+    )
 
     # -- learning ------------------------------------------------------------------------------
     hold_out: float = setting(

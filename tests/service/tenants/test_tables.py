@@ -138,7 +138,7 @@ def test_columns_beside_vectors_are_views_too(tenants, tmp_path):
     assert _embedder_of(table) == ""
     tenant = loaded(tenants, table)
     found = views_of(tenant, [row[0] for row in rows])
-    assert list(found) == ["vectors", *MADE]
+    assert list(found) == ["vectors", "words", *MADE]
     assert np.array_equal(found["vectors"], vectors.astype(np.float32))
     last = tenant.log.last
     loaded(tenants, table)

@@ -19,6 +19,8 @@ from similia.tabular.words import WordVectors
 LOCAL = "sentence-transformers:"
 #: any model of this machine, and the words of a file that `serve` has made of its items
 MODEL, WORDS = "local:", "words:"
+#: setting of words by which they become no view of a new tenant
+NONE = "none"
 #: texts whose vectors are cached
 REMEMBERED = 10_000
 #: bytes of an endpoint's answer
@@ -37,6 +39,12 @@ class Embedder(TextEmbedder, Protocol):
 
     async def embed_item(self, text: str, categories: Sequence[str]) -> list[float]:
         """Vector of an item by its text, and by its categories where words are compared."""
+
+
+def open_words(settings: Settings, beside: str | Path = "") -> "WordEmbedder | None":
+    """What makes a view of words, from the file of the settings or that beside the items."""
+    given = "" if settings.words == NONE else settings.words
+    return WordEmbedder(given or beside) if given or beside else None
 
 
 def open_embedder(settings: Settings) -> Embedder | None:
@@ -158,21 +166,26 @@ class ModelEmbedder:
 class WordEmbedder:
     """Short vectors from the words of the items."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._words: WordVectors | None = None
 
+    def query(self, text: str) -> list[float]:
+        """Vector of a typed query; zeros if the items have none of its words."""
+        return _checked(self.load().queries([text])[0].tolist())
+
     async def embed(self, text: str) -> list[float]:
-        """Vector of a text; zeros if the items have none of its words."""
-        return _checked(self._known().queries([text])[0].tolist())
+        """Vector of a typed query."""
+        return self.query(text)
 
     async def embed_item(self, text: str, categories: Sequence[str]) -> list[float]:
         """Vector of an item by its text and its categories."""
-        known, words = self._known(), "\n".join([text, *categories])
+        known, words = self.load(), "\n".join([text, *categories])
         found = await asyncio.to_thread(known.items, [words])
         return _checked(found[0].tolist())
 
-    def _known(self) -> WordVectors:
+    def load(self) -> WordVectors:
+        """The words of the file, read once."""
         if self._words is None:  # the file is made when the items are read
             self._words = WordVectors.load(self._path)
         return self._words

@@ -32,6 +32,7 @@ from similia.service.log.records import (
 )
 from similia.tabular.column_views import ColumnView
 from similia.tabular.columns import is_missing
+from similia.tabular.layout import WORD_VIEW
 from similia.views import Views, checked_views
 
 #: share of dead rows that triggers compaction
@@ -53,6 +54,8 @@ class Layout:
         self.places = {view.name: slice(begin, end) for view, begin, end in pairs}
         self.width = ends[-1]
         self.base = self.views[0].name
+        #: whether the words of texts are a view beside vectors
+        self.has_words = WORD_VIEW in self._given and self.base != WORD_VIEW
         self._compared = [view for view in self.views if view.compared]
         self._parts = [(view.name, view.compared, bytes(4 * view.width)) for view in self.views]
 

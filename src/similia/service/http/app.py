@@ -16,7 +16,13 @@ from starlette.types import Receive, Scope, Send
 
 import similia
 from similia.exceptions import MissingExtraError
-from similia.service.catalogue.embedder import Embedder, open_embedder
+from similia.service.catalogue.embedder import (
+    NONE,
+    Embedder,
+    WordEmbedder,
+    open_embedder,
+    open_words,
+)
 from similia.service.catalogue.external import ExternalItems, open_external
 from similia.service.errors import Conflict, Damaged, Invalid, NotFound, Problem, Unavailable
 from similia.service.http import feedback, journal, owners, rankings
@@ -35,6 +41,7 @@ from similia.service.settings import Settings
 from similia.service.tenants.files import ItemFile, KnownQueries, QueryFile
 from similia.service.tenants.tenant import Tenant
 from similia.service.tenants.tenants import Tenants, warm_up
+from similia.tabular.layout import WORD_VIEW
 
 if TYPE_CHECKING:
     from similia.service.http.processes import Processes
@@ -95,6 +102,8 @@ class Service:
                 "settings: items must be given to the process that writes, got some for one that "
                 "follows."
             )
+        #: what makes the view of words beside vectors, for the items of the first tenant
+        self._words = open_words(settings, "" if items is None else items.words)
         self._access = Access(settings.follow, settings.address, settings.served)
         self.tenants = self._new_tenants()
         #: other processes that serve the same database
@@ -159,7 +168,7 @@ class Service:
         if query.item and elsewhere is not None:
             return await call.run_in("search", elsewhere.asked, call.tenant, query)
         if query.item or query.vectors:
-            return query
+            return self.with_words(call.tenant, query)
         if query.id is not None:
             known = self.queries[call.tenant.name]
             found = await call.run_in("search", known.find, call.tenant, query.id)
@@ -169,18 +178,33 @@ class Service:
             return query
         vector = await self.embedder.embed(query.text)
         vectors = {**call.tenant.named(query.text), self.settings.embedder_view: vector}
+        return self.with_words(call.tenant, structs.replace(query, vectors=vectors))
+
+    def with_words(self, tenant: Tenant, query: Query) -> Query:
+        """A query that has vectors and a text with its words, where they are a view."""
+        words = self._words_of(tenant)
+        if words is None or not query.text or not query.vectors or WORD_VIEW in query.vectors:
+            return query
+        vectors = {**query.vectors, WORD_VIEW: words.query(query.text)}
         return structs.replace(query, vectors=vectors)
 
+    def _words_of(self, tenant: Tenant) -> WordEmbedder | None:
+        is_first = tenant.home.name == self.settings.tenant
+        return self._words if is_first and tenant.has_words else None
+
     async def embedded(self, tenant: Tenant, items: Sequence[Item]) -> list[Item]:
-        """Items, those without vectors with the vector of their text."""
+        """Items, those without vectors with the vector of their text, and all with their words."""
+        words = self._words_of(tenant)
         categories = [each.name for each in tenant.columns or () if each.is_category]
         found = []
         for item in items:
-            if self.embedder is not None and item.text and not item.vectors:
-                named = [str(item.fields[name]) for name in categories if name in item.fields]
-                vector = await self.embedder.embed_item(item.text, named)
-                item = structs.replace(item, vectors={self.settings.embedder_view: vector})
-            found.append(item)
+            vectors, text = dict(item.vectors), item.text or ""
+            named = [str(item.fields[name]) for name in categories if name in item.fields]
+            if self.embedder is not None and text and not vectors:
+                vectors[self.settings.embedder_view] = await self.embedder.embed_item(text, named)
+            if words is not None and vectors and WORD_VIEW not in vectors:
+                vectors[WORD_VIEW] = await words.embed_item(text, named)
+            found.append(structs.replace(item, vectors=vectors))
         return found
 
     def create(self, name: str, shares: str | None = None) -> bool:
@@ -307,11 +331,17 @@ class Service:
 
     def _read_files(self, tenant: Tenant) -> None:
         if self.items is not None:
-            found, put = self.items.load(tenant)
+            found, put = self.items.load(tenant, self.settings.words != NONE)
             journal.note(logging.INFO, "items", found=found, put=put)
         views = tenant.status().views
         if self.query_file is not None and views:
-            self.queries[tenant.name] = KnownQueries(self.query_file.queries(views[0].name))
+            given = self.query_file.queries(views[0].name)
+            self.queries[tenant.name] = KnownQueries(self.with_words(tenant, q) for q in given)
+        if (words := self._words_of(tenant)) is not None:
+            words.load()
+        elif tenant.has_words:
+            lack = "typed queries lack the view of words, as no file of them is given"
+            journal.note(logging.WARNING, lack, setting="words")
 
     def close(self) -> None:
         """Finish running work and write what is pending."""

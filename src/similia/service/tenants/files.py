@@ -1,11 +1,12 @@
 """Items and queries from files: items are put into a tenant at the start, queries known by id."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from msgspec import structs
@@ -17,7 +18,7 @@ from similia.service.tenants.tenant import Tenant
 from similia.tabular.column_views import ColumnView
 from similia.tabular.columns import as_text, is_missing, read_table
 from similia.tabular.embedding import embedded
-from similia.tabular.layout import TableRow, ViewLayout, vector_in
+from similia.tabular.layout import WORD_VIEW, TableRow, ViewLayout, vector_in
 from similia.tabular.words import WordVectors
 from similia.views import VECTORS
 
@@ -87,7 +88,18 @@ ITEMS_PER_ROW = 500
 #: values of a category that is a view: each of them is a number in every item
 MAX_VALUES = 512
 
+#: items whose words become a view beside vectors: more would take minutes to start with
+MAX_WORDED = 50_000
+#: vectors of an item by view, and what makes some of texts
+Vectors: TypeAlias = dict[str, list[float]]
+Further: TypeAlias = Callable[[Sequence[str]], Iterable[Vectors]]
+
 logger = logging.getLogger("similia.service")
+
+
+def no_vectors(texts: Sequence[str]) -> Iterable[Vectors]:
+    """No vectors for each text."""
+    return [{}] * len(texts)
 
 
 class ImageAddresses(Protocol):
@@ -108,20 +120,70 @@ class ItemFile:
     texts: Path | None = None
     images: ImageAddresses | None = None
 
-    def items(self) -> Iterator[Item]:
-        """Items one by one, in single precision."""
+    @property
+    def words(self) -> Path:
+        """Where the words are kept, beside the items."""
+        return self.path.with_name(f"{self.path.name}.words.npz")
+
+    def load(self, tenant: Tenant, words: bool = True) -> tuple[int, int]:
+        """Put new and changed items into a tenant; return the numbers found and put.
+
+        With `words`, those of the texts become a view of a new tenant.
+        """
+        further = partial(self._further, tenant, words=words)
+        return self._put(tenant, self.items(further), [])
+
+    def items(self, further: Further = no_vectors) -> Iterator[Item]:
+        """Items one by one, in single precision, with `further` vectors of their texts."""
         file = read_vectors(
             self.path, ids=self.ids, vector_column=self.vector_column, id_column=self.id_column
         )
-        texts = None if self.texts is None else read_texts(self.texts, file.ids)
-        for row, (name, vector) in enumerate(rows_of(self.path, file)):
-            text = None if texts is None else str(texts[row])
+        given = None if self.texts is None else read_texts(self.texts, file.ids)
+        texts = [None] * file.ids.n if given is None else [str(text) for text in given]
+        others = further([text or "" for text in texts])
+        rows = rows_of(self.path, file)
+        for (name, vector), text, more in zip(rows, texts, others, strict=True):
             image = None if self.images is None else self.images.address(name)
-            yield Item(id=name, vectors={"vectors": vector}, text=text, image=image)
+            yield Item(id=name, vectors={VECTORS: vector, **more}, text=text, image=image)
 
-    def load(self, tenant: Tenant) -> tuple[int, int]:
-        """Put new and changed items into a tenant; return the numbers found and put."""
-        return self._put(tenant, self.items(), [])
+    def _further(self, tenant: Tenant, texts: Sequence[str], words: bool) -> Iterable[Vectors]:
+        """The words of each text as a view beside vectors, if it is one.
+
+        The log decides: the view is there from the first start on, or never.
+        """
+        words = words and any(texts)
+        if tenant.has_words:
+            vectors = self._word_vectors(texts)
+        elif tenant.columns is not None:
+            if words:
+                logger.warning(
+                    f"{self.path}: words were no view when this store began, so texts are only "
+                    "shown; start with a new --store to learn from them."
+                )
+            return no_vectors(texts)
+        elif words:
+            try:
+                if len(texts) > MAX_WORDED:
+                    raise ValueError(f"items must be at most {MAX_WORDED}, got {len(texts)}.")
+                vectors = self._word_vectors(texts)
+            except (ValueError, OSError) as error:  # too few words, or no place for their file
+                logger.warning(f"{self.path}: words are no view, and texts only shown: {error}")
+                return no_vectors(texts)
+        else:
+            return no_vectors(texts)
+        return ({WORD_VIEW: vector.tolist()} for vector in vectors)
+
+    def _word_vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not self.words.exists():
+            WordVectors.fit(texts).save(self.words)
+            return WordVectors.load(self.words).items(texts)
+        kept = WordVectors.load(self.words)
+        if new := kept.unknown(texts):
+            logger.warning(
+                f"{self.words} is of earlier items, so words that are new count for nothing: "
+                f"{some(new)}; delete it and start with a new --store to search by them."
+            )
+        return kept.items(texts)
 
     def _put(
         self, tenant: Tenant, items: Iterator[Item], columns: Sequence[ColumnView]
@@ -141,12 +203,7 @@ class TableFile(ItemFile):
 
     layout: ViewLayout = field(default_factory=lambda: ViewLayout({}))
 
-    @property
-    def words(self) -> Path:
-        """Where the words are kept, beside the table."""
-        return self.path.with_name(f"{self.path.name}.words.npz")
-
-    def load(self, tenant: Tenant) -> tuple[int, int]:
+    def load(self, tenant: Tenant, words: bool = True) -> tuple[int, int]:
         """Put new and changed items; columns stay the views that they were at the first start."""
         known, kinds = tenant.columns, self.layout.kinds
         same = {each.name: each.kind for each in known or () if each.name in kinds}
@@ -157,27 +214,34 @@ class TableFile(ItemFile):
         for note in notes:
             logger.warning(f"{self.path}: {note}.")
         columns = [each for each in found if may_be_view(each)]
-        return self._put(tenant, self._items(layout, rows), columns)
+        further: Further = no_vectors
+        if layout.embedder or layout.columns("vector"):
+            others = {*layout.measured, *layout.columns("vector")}
+            words = words and bool(layout.columns("text")) and WORD_VIEW not in others
+            further = partial(self._further, tenant, words=words)
+        return self._put(tenant, self._items(layout, rows, further), columns)
 
-    def items(self) -> Iterator[Item]:
-        """Items one by one."""
-        return self._items(self.layout, self._rows(self.layout))
+    def items(self, further: Further = no_vectors) -> Iterator[Item]:
+        """Items one by one, with `further` vectors of their texts."""
+        return self._items(self.layout, self._rows(self.layout), further)
 
     def _rows(self, layout: ViewLayout) -> list[TableRow]:
         """Rows without their vectors."""
         names = [name for name, kind in layout.kinds.items() if kind != "vector"]
         return [{name: row.get(name) for name in names} for row in read_table(self.path)]
 
-    def _items(self, layout: ViewLayout, rows: Sequence[TableRow]) -> Iterator[Item]:
+    def _items(
+        self, layout: ViewLayout, rows: Sequence[TableRow], further: Further
+    ) -> Iterator[Item]:
         numbers = {
             view.name: view.numbers([row.get(view.name) for row in rows]).tolist()
             for view in (ColumnView(name, layout.kinds[name]) for name in layout.numbers)
         }
         told = (*layout.columns("category"), *layout.columns("date"))
         texts, names = layout.texts_of(rows), layout.ids(self.path, rows).names()
-        vectors = self._vectors(layout, rows, texts)
-        for place, (name, row, text, vector) in enumerate(
-            zip(names, rows, texts, vectors, strict=True)
+        vectors, others = self._vectors(layout, rows, texts), further(in_words(layout, rows))
+        for place, (name, row, text, vector, more) in enumerate(
+            zip(names, rows, texts, vectors, others, strict=True)
         ):
             fields: dict[str, Value] = {
                 column: as_text(row[column]) for column in told if not is_missing(row[column])
@@ -188,11 +252,12 @@ class TableFile(ItemFile):
                 if not is_missing(row[column])
             }
             image = None if self.images is None else self.images.address(str(name))
-            yield Item(id=str(name), vectors=vector, text=text, fields=fields, image=image)
+            own = {**vector, **more}
+            yield Item(id=str(name), vectors=own, text=text, fields=fields, image=image)
 
     def _vectors(
         self, layout: ViewLayout, rows: Sequence[TableRow], texts: list[str]
-    ) -> Iterator[dict[str, list[float]]]:
+    ) -> Iterator[Vectors]:
         """Vectors of the embedder, of the table, or of the words, categories among them."""
         own = layout.columns("vector")
         if layout.embedder:
@@ -206,28 +271,18 @@ class TableFile(ItemFile):
                 }
             return
         else:
-            found = self._word_vectors(layout, rows, texts)
+            found = self._word_vectors(in_words(layout, rows))
         for vector in found:
             yield {VECTORS: vector.tolist()}
 
-    def _word_vectors(
-        self, layout: ViewLayout, rows: Sequence[TableRow], texts: list[str]
-    ) -> NDArray[np.float32]:
-        categories = layout.columns("category")
-        words = [
-            "\n".join([text, *(as_text(row[name]) for name in categories)])
-            for row, text in zip(rows, texts, strict=True)
-        ]
-        if not self.words.exists():
-            WordVectors.fit(words).save(self.words)
-            return WordVectors.load(self.words).items(words)
-        kept = WordVectors.load(self.words)
-        if new := kept.unknown(words):
-            logger.warning(
-                f"{self.words} is of an earlier table, so words that are new count for nothing: "
-                f"{some(new)}; delete it and start with a new --store to search by them."
-            )
-        return kept.items(words)
+
+def in_words(layout: ViewLayout, rows: Sequence[TableRow]) -> list[str]:
+    """What the words of rows are compared by: their texts and categories."""
+    categories = layout.columns("category")
+    return [
+        "\n".join([text, *(as_text(row.get(name)) for name in categories)])
+        for row, text in zip(rows, layout.texts_of(rows), strict=True)
+    ]
 
 
 def may_be_view(column: ColumnView) -> bool:

@@ -238,6 +238,12 @@ class Tenant:
         items = self.learner.items
         return None if items is None else items.layout.columns
 
+    @property
+    def has_words(self) -> bool:
+        """Whether the words of texts are a view beside vectors."""
+        items = self.learner.items
+        return items is not None and items.layout.has_words
+
     def named(self, text: str) -> dict[str, list[float]]:
         """Views of the categories that a typed query names."""
         items = self.learner.items
