@@ -106,7 +106,9 @@ async def _ready(
                 call.check_vectors("query.vectors", query.vectors)
             except Invalid as error:
                 raise Invalid(str(error), {row: str(error)}) from None
-            judgement = structs.replace(judgement, query=service.with_words(call.tenant, query))
+            judgement = structs.replace(
+                judgement, query=call.service.with_words(call.tenant, query)
+            )
         elif query.item is None or elsewhere is not None:
             judgement = structs.replace(judgement, query=await call.service.resolved(call, query))
         found.append(judgement)
