@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import load_file
 
 from similia import FactoredAROMA
 from similia.distributed import evaluate_parts, index_shards, learn_shares, search_ranges
@@ -117,7 +118,8 @@ def digest(found, work):
     elif hasattr(found, "model"):
         arrays = [value for _, value in sorted(found.model.get_state().items())]
     elif not arrays:  # shards
-        arrays = [np.fromfile(path, "u1") for path in sorted(work.glob("shard-*.safetensors"))]
+        shards = map(load_file, sorted(work.glob("shard-*.safetensors")))
+        arrays = (arrays[name] for arrays in shards for name in sorted(arrays))
     whole = hashlib.sha256()
     for array in arrays:
         whole.update(np.ascontiguousarray(array).data)
@@ -169,7 +171,7 @@ def main(engine, task, form, where, kill=""):
     _, driver, worker = np.array(series).T
     name = "-".join([engine, task, form, *kill.partition(":")[:1]]).rstrip("-")
     np.save(folder / f"series-{name}.npy", series)
-    quarters = [int(some.max()) for some in np.array_split(worker, 4)]
+    quarters = [int(some.max(initial=0)) for some in np.array_split(worker, 4)]
     sys.stdout.write(
         f"{name}: {series[-1][0]:.0f} s, driver {driver.max():.0f} MB, worker {worker.max():.0f} "
         f"MB, by quarters of the run {quarters}, found {digest(found, work)}\n"
